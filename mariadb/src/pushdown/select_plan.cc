@@ -424,13 +424,13 @@ static double rows_computed(const Server_expression &expression, const Select_co
 
 /* Columns that are read of each row of a table. Where the first rows of an order are wanted, those that nothing but the answer has are read of
    few rows only. */
-static double columns_read(SELECT_LEX *select, const Select_translator &translator)
+static double columns_read(THD *thd, SELECT_LEX *select, const Select_translator &translator)
 {
   static const double COLUMNS_OF_ORDER= 4; /* with those of conditions */
   static const double ROWS_FOR_EACH= 100;
   const double columns= translator.columns / double(translator.tables.size());
   const JOIN *join= select->join;
-  if (translator.tables.size() > 1 || !join->order || join->group_list || select->agg_func_used() || select->have_window_funcs() ||
+  if (translator.tables.size() > 1 || !join->order || is_stored_by_statement(thd) || join->group_list || select->agg_func_used() || select->have_window_funcs() ||
       (select->options & SELECT_DISTINCT))
     return columns;
   const double rows= double(translator.tables[0]->file->stats.records);
@@ -438,9 +438,9 @@ static double columns_read(SELECT_LEX *select, const Select_translator &translat
 }
 
 /* The rows of all tables are gone over; the server may go to a few by a key. */
-bool is_select_better_done_by_keys(SELECT_LEX *select, const Select_cost &cost, const Select_translator &translator)
+bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_cost &cost, const Select_translator &translator)
 {
-  const double columns= columns_read(select, translator);
+  const double columns= columns_read(thd, select, translator);
   double engine= 0, all= 0, served= 0;
   for (const TABLE *table : translator.tables)
   {

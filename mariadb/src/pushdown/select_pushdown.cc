@@ -534,7 +534,7 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     return decline(thd, translator->reason);
   if (translator->tables.empty())
     return decline(thd, "a SELECT without tables");
-  if (is_for_server && is_select_better_done_by_keys(select, cost, *translator))
+  if (is_for_server && is_select_better_done_by_keys(thd, select, cost, *translator))
     return leave(thd, Left_by_cost::FEW_ROWS);
   Owned_query query= query_of(translator.get());
   PandoBytes why_not= {};

@@ -130,8 +130,11 @@ static bool put_opaque(Field *to, const Column &codec, const Value_kind &kind, c
   {
     if (to->type() != MYSQL_TYPE_TIMESTAMP)
       return false;
-    if (!cell.low) /* the zero date, which is no moment to store */
+    /* The zero date, which is no moment to store. Where the rows are stored, it may be an error of a temporary table of the server's plan. */
+    if (!cell.low)
     {
+      if (is_stored_by_statement(current_thd))
+        return false;
       memset(to->ptr, 0, to->pack_length());
       return true;
     }

@@ -467,7 +467,7 @@ static const uint64_t ROWS_AS_THEY_COME_MAX= 65535;
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
 /* Whether the server's keys are the better way. */
 struct Select_cost;
-bool is_select_better_done_by_keys(SELECT_LEX *select, const Select_cost &cost, const Select_translator &translator);
+bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_cost &cost, const Select_translator &translator);
 
 /* hton->create_select */
 #ifdef PANDO_SERVER_11_8
