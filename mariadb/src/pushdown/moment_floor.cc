@@ -75,7 +75,7 @@ int64_t Moment_floor::of_stamp(int64_t stamp) const
     return stamp;
   for (uint larger= unit; larger <= SECOND; larger++)
   {
-    const uint32_t since= uint32_t(longlong(seconds) + offset + SECONDS[DAY]) % SECONDS[larger];
+    const uint32_t since= uint32_t((longlong(seconds) + offset + SECONDS[DAY]) % SECONDS[larger]);
     /* The first moment of all is not one: it is the zero date. Nor does one stand for another where clocks have been set in between. */
     if (since < seconds && m_offsets->find(seconds - since, &offset_of_first) && offset == offset_of_first)
       return int64_t(seconds - since) << bits;
