@@ -152,6 +152,38 @@ impl DirectGroups {
     }
 }
 
+/// Groups of one text: its number is the place, however many there are, and nothing is forgotten.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupsByNumber {
+    /// The group of NULL, then that of each number; [`NO_ENTRY`]: there is none.
+    groups: Vec<u32>,
+}
+
+impl GroupsByNumber {
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.groups.capacity() * 4
+    }
+
+    /// Gives the group of each key: the number of a text, and a word that is not 0 where it is NULL. Those that are new are added to
+    /// `known`, and get the next group.
+    pub(crate) fn find_or_add(&mut self, words: &[u64], known: &mut Vec<u64>, groups: &mut Vec<u32>) {
+        let places = words.chunks_exact(2).map(|key| if key[1] != 0 { 0 } else { key[0] as usize + 1 });
+        let room = places.clone().max().map_or(0, |most| most + 1);
+        if room > self.groups.len() {
+            self.groups.resize(room, NO_ENTRY);
+        }
+        for (place, key) in places.zip(words.chunks_exact(2)) {
+            let group = &mut self.groups[place];
+            if *group == NO_ENTRY {
+                *group = (known.len() / 2) as u32;
+                known.extend_from_slice(key);
+            }
+            groups.push(*group);
+        }
+    }
+}
+
 /// The least and the greatest that is not NULL.
 fn bounds_of(values: &[i64], nulls: Option<&[bool]>) -> Option<(i64, i64)> {
     let wider = |(least, most): (i64, i64), value: i64| (least.min(value), most.max(value));
@@ -213,6 +245,17 @@ mod tests {
             unknown.iter().for_each(|row| direct.note(places[*row as usize], 7));
             assert_eq!(direct.groups(&places), (vec![7; rows as usize], vec![]));
         }
+    }
+
+    #[test]
+    fn texts_have_groups_by_their_numbers() {
+        let (mut by_number, mut known, mut groups) = (GroupsByNumber::default(), Vec::new(), Vec::new());
+        by_number.find_or_add(&[7, 0, 0, 1, 7, 0, 0, 0], &mut known, &mut groups);
+        by_number.find_or_add(&[200_000, 0, 0, 0, 0, 1], &mut known, &mut groups);
+        assert_eq!(groups, [0, 1, 0, 2, 3, 2, 1]);
+        assert_eq!(known, [7, 0, 0, 1, 0, 0, 200_000, 0]);
+        by_number.find_or_add(&[], &mut known, &mut groups);
+        assert!(by_number.bytes() >= 800_000);
     }
 
     #[test]

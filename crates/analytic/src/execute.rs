@@ -300,11 +300,10 @@ impl Run<'_> {
             let threads = scan.threads(most);
             let begin = || (begin(), Waiting::default());
             let result = scan.fold(threads, begin, |(state, waiting), block: Block, rest: &mut Rest<'_>| {
-                let Some(batch) = rows.of_block(block, rest, steps.eval)? else {
-                    return Ok(());
-                };
-                let Some(batch) = waiting.add(batch, &kinds) else { return Ok(()) };
-                steps.push(0, batch, &mut |batch| step(state, batch))
+                rows.of_block(block, rest, steps.eval, &mut |batch| {
+                    let Some(batch) = waiting.add(batch, &kinds) else { return Ok(()) };
+                    steps.push(0, batch, &mut |batch| step(state, batch))
+                })
             });
             self.rows_met += scan.rows_met();
             for (mut state, mut waiting) in result? {

@@ -10,7 +10,7 @@ use pando_query::{Failure, Why};
 use crate::aggregates::Other;
 use crate::column::{Batch, Column, Data, Dict, Kind, OVERFLOW, UNSUPPORTED};
 use crate::concat::Shown;
-use crate::direct_groups::DirectGroups;
+use crate::direct_groups::{DirectGroups, GroupsByNumber};
 use crate::distinct::Distinct;
 use crate::eval::{Eval, Result};
 use crate::expr::{Function, KeyOfText};
@@ -56,6 +56,8 @@ enum State {
 pub(crate) struct Groups {
     table: WordTable,
     direct: DirectGroups,
+    /// Of one text: instead of both.
+    by_number: Option<GroupsByNumber>,
     words: Vec<u64>,
     count: usize,
     states: Vec<State>,
@@ -83,6 +85,7 @@ impl Groups {
         let mut groups = Groups {
             table: WordTable::new(0),
             direct: DirectGroups::new(&shape.keys),
+            by_number: shape.keys.is_one_text().then(GroupsByNumber::default),
             words: Vec::new(),
             count: 0,
             states,
@@ -126,6 +129,11 @@ impl Groups {
     /// The groups of rows with these words.
     fn find(&mut self, words: &[u64], width: usize) -> Vec<u32> {
         let mut groups = Vec::with_capacity(words.len() / width);
+        if let Some(by_number) = &mut self.by_number {
+            by_number.find_or_add(words, &mut self.words, &mut groups);
+            self.count = self.words.len() / width;
+            return groups;
+        }
         let known = (&mut self.words, width);
         with_width!(width, W => self.table.find_or_add::<W>(words, known, |group| groups.push(group)));
         self.count = self.table.len();
@@ -140,7 +148,11 @@ impl Groups {
         rows: usize,
         budget: &Budget,
     ) -> Result<Vec<u32>> {
-        let Some(places) = self.direct.places(keys, columns, rows, budget)? else {
+        let places = match self.by_number {
+            Some(_) => None,
+            None => self.direct.places(keys, columns, rows, budget)?,
+        };
+        let Some(places) = places else {
             let words = keys.encode(columns, rows, true, budget)?;
             return Ok(self.find(&words, keys.words));
         };
@@ -183,7 +195,8 @@ impl Groups {
     fn take(&mut self, budget: &Budget, shape: &Shape) -> Result<()> {
         let of_states = shape.told.len() * 17;
         let of_groups = self.count * (shape.keys.words * 8 + of_states);
-        let bytes = of_groups + self.table.bytes() + self.direct.bytes() + self.extra;
+        let by_number = self.by_number.as_ref().map_or(0, GroupsByNumber::bytes);
+        let bytes = of_groups + self.table.bytes() + self.direct.bytes() + by_number + self.extra;
         if bytes > self.taken {
             budget.take(bytes - self.taken)?;
             self.taken = bytes;
@@ -198,6 +211,7 @@ impl Groups {
         let mut copy = Groups {
             table: WordTable::new(0),
             direct: DirectGroups::new(&shape.keys),
+            by_number: None,
             words: self.words.clone(),
             count: self.count,
             states: self.states.clone(),

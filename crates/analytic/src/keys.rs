@@ -2,325 +2,13 @@
 //! ([`Interner`]); numbers are themselves.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
-
-use hashbrown::HashTable;
-use pando_base::locks::{Mutex, RwLock};
-use pando_column::vector::Strings;
-use pando_query::{Failure, Why};
-use xxhash_rust::xxh3::xxh3_64;
 
 pub use crate::budget::Budget;
 use crate::column::{Column, Data, Dict, Kind, OVERFLOW};
 use crate::eval::Result;
 use crate::expr::KeyOfText;
-
-#[derive(Debug, Default)]
-struct Known {
-    /// By the key.
-    table: HashTable<Entry>,
-    /// By the text itself, which needs no key.
-    by_text: HashTable<Entry>,
-    keys: Strings,
-    texts: Strings,
-    /// By number: the first text that is equal.
-    firsts: Vec<u32>,
-}
-
-/// Numbers texts: equal ones have the same number, or each its own ([`Keys::telling_apart`]).
-pub struct Interner {
-    key: Arc<KeyOfText>,
-    tells_apart: bool,
-    known: RwLock<Known>,
-    /// Two texts were equal and not the same.
-    is_ambiguous: AtomicBool,
-    /// The numbers of texts in memory that come with many batches, as far as they are known.
-    of_dicts: Mutex<Vec<(Dict, Arc<[AtomicU32]>)>>,
-    bytes: AtomicUsize,
-}
-
-/// Dictionaries whose numbers are kept.
-const DICTS_KEPT: usize = 4;
-
-impl std::fmt::Debug for Interner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Interner")
-    }
-}
-
-/// Of a new text, beside itself and its key: in two tables that are half full, where it begins, and its first.
-const BYTES_OF_NEW: usize = 48;
-
-/// No text has this number.
-pub(crate) const UNKNOWN_TEXT: u32 = u32::MAX;
-/// Nor this: nobody has asked for it.
-const UNASKED: u32 = u32::MAX - 1;
-
-impl Interner {
-    pub(crate) fn new(key: Arc<KeyOfText>) -> Interner {
-        Interner {
-            key,
-            tells_apart: false,
-            known: RwLock::default(),
-            is_ambiguous: AtomicBool::new(false),
-            of_dicts: Mutex::new(Vec::new()),
-            bytes: AtomicUsize::new(0),
-        }
-    }
-
-    /// Gives the bytes that order a text.
-    pub(crate) fn key(&self) -> &KeyOfText {
-        &*self.key
-    }
-
-    pub(crate) fn is_ambiguous(&self) -> bool {
-        self.is_ambiguous.load(Ordering::Relaxed)
-    }
-
-    /// The first text of each number.
-    pub(crate) fn texts(&self) -> Arc<Strings> {
-        let mut texts = self.known.read().texts.clone();
-        if texts.is_empty() {
-            texts.push(b"");
-        }
-        Arc::new(texts)
-    }
-
-    /// Where the numbers of a dictionary are kept, or are to be.
-    fn numbers_of_dict(&self, dict: &Dict, budget: &Budget) -> Result<Arc<[AtomicU32]>> {
-        let new = || (0..dict.len()).map(|_| AtomicU32::new(UNASKED)).collect::<Arc<[AtomicU32]>>();
-        if matches!(dict, Dict::Vector(_)) {
-            // That of a block, which comes once.
-            return Ok(new());
-        }
-        let mut kept = self.of_dicts.lock();
-        if let Some((_, numbers)) = kept.iter().find(|(known, _)| known.is(dict)) {
-            return Ok(numbers.clone());
-        }
-        if kept.len() == DICTS_KEPT {
-            let (dict, _) = kept.remove(0);
-            budget.release(dict.len() * 4);
-        }
-        budget.take(dict.len() * 4)?;
-        let numbers = new();
-        kept.push((dict.clone(), numbers.clone()));
-        Ok(numbers)
-    }
-
-    /// The numbers of a column's texts; with `adds`, those that are new get one.
-    pub(crate) fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
-        let Data::Text(codes, dict) = &column.data else { return Err(OVERFLOW) };
-        if matches!(dict, Dict::Vector(_)) && dict.len() * 2 <= codes.len() {
-            return self.numbers_by_entries(column, (codes, dict), adds, budget);
-        }
-        let of_codes = self.numbers_of_dict(dict, budget)?;
-        // Most texts have been seen before: without a lock.
-        let mut new = Vec::new();
-        let mut numbers = Vec::with_capacity(codes.len());
-        numbers.extend(codes.iter().enumerate().map(|(row, code)| {
-            if column.is_null(row) {
-                return 0;
-            }
-            let number = of_codes[*code as usize].load(Ordering::Relaxed);
-            if number == UNASKED {
-                new.push(row);
-            }
-            number
-        }));
-        if !new.is_empty() {
-            self.ask(&new, &mut Ask { codes, dict, of_codes: &of_codes }, &mut numbers, adds, budget)?;
-        }
-        Ok(numbers)
-    }
-
-    /// Of the dictionary of a block, each entry that some row has is asked for, and no row.
-    fn numbers_by_entries(
-        &self,
-        column: &Column,
-        (codes, dict): (&[u32], &Dict),
-        adds: bool,
-        budget: &Budget,
-    ) -> Result<Vec<u32>> {
-        let mut of_entries = vec![0; dict.len()];
-        match &column.nulls {
-            None => codes.iter().for_each(|code| of_entries[*code as usize] = UNASKED),
-            Some(nulls) => {
-                let known = codes.iter().zip(nulls).filter(|(_, is_null)| !**is_null);
-                known.for_each(|(code, _)| of_entries[*code as usize] = UNASKED);
-            }
-        }
-        let known = self.known.read();
-        let mut new = Vec::new();
-        for (entry, number) in of_entries.iter_mut().enumerate().filter(|(_, number)| **number == UNASKED) {
-            match known.number(dict.get(entry as u32)) {
-                Some(found) => *number = found,
-                None => new.push(entry),
-            }
-        }
-        drop(known);
-        if !new.is_empty() {
-            let each: Vec<u32> = (0..dict.len() as u32).collect();
-            let of_codes: Vec<AtomicU32> = each.iter().map(|_| AtomicU32::new(UNASKED)).collect();
-            self.ask(
-                &new,
-                &mut Ask { codes: &each, dict, of_codes: &of_codes },
-                &mut of_entries,
-                adds,
-                budget,
-            )?;
-        }
-        let mut numbers: Vec<u32> = codes.iter().map(|code| of_entries[*code as usize]).collect();
-        for (number, _) in
-            numbers.iter_mut().zip(column.nulls.iter().flatten()).filter(|(_, is_null)| **is_null)
-        {
-            *number = 0;
-        }
-        Ok(numbers)
-    }
-
-    /// The numbers of some rows, which nobody has asked for yet.
-    fn ask(
-        &self,
-        rows: &[usize],
-        ask: &mut Ask<'_>,
-        numbers: &mut [u32],
-        adds: bool,
-        budget: &Budget,
-    ) -> Result<()> {
-        if adds {
-            return self.add_texts(rows, ask, numbers, budget);
-        }
-        let (known, mut key) = (self.known.read(), Vec::new());
-        for row in rows {
-            numbers[*row] = ask.number(*row, |text| {
-                known
-                    .number(text)
-                    .or_else(|| known.number_by_key(self.key_of(text, &mut key)))
-                    .unwrap_or(UNKNOWN_TEXT)
-            });
-        }
-        Ok(())
-    }
-
-    fn key_of<'a>(&self, text: &[u8], key: &'a mut Vec<u8>) -> &'a [u8] {
-        key.clear();
-        (self.key)(text, key);
-        key
-    }
-
-    /// The numbers of texts that were not asked for before, of which some are new.
-    fn add_texts(
-        &self,
-        rows: &[usize],
-        ask: &mut Ask<'_>,
-        numbers: &mut [u32],
-        budget: &Budget,
-    ) -> Result<()> {
-        let (mut known, mut key) = (self.known.write(), Vec::new());
-        let mut is_new = 0;
-        for row in rows {
-            numbers[*row] = ask.number(*row, |text| {
-                if let Some(number) = known.number(text) {
-                    return number;
-                }
-                let key = self.key_of(text, &mut key);
-                if let Some(number) = known.number_by_key(key) {
-                    // It is equal to another one, and not the same.
-                    self.is_ambiguous.store(true, Ordering::Relaxed);
-                    if !self.tells_apart {
-                        return number;
-                    }
-                    is_new += text.len() + BYTES_OF_NEW;
-                    return known.add_equal(number, text);
-                }
-                is_new += key.len() + text.len() + BYTES_OF_NEW;
-                known.add(key, text)
-            });
-        }
-        let is_too_long = known.keys.total_bytes().max(known.texts.total_bytes()) > (u32::MAX / 2) as usize;
-        drop(known);
-        if is_too_long {
-            return Err(Failure::GivenBack(Why::Memory));
-        }
-        self.bytes.fetch_add(is_new, Ordering::Relaxed);
-        budget.take(is_new)
-    }
-}
-
-impl Known {
-    fn number(&self, text: &[u8]) -> Option<u32> {
-        find(&self.by_text, &self.texts, text)
-    }
-
-    fn number_by_key(&self, key: &[u8]) -> Option<u32> {
-        find(&self.table, &self.keys, key)
-    }
-
-    fn add(&mut self, key: &[u8], text: &[u8]) -> u32 {
-        let number = self.keys.len() as u32;
-        self.keys.push(key);
-        self.texts.push(text);
-        self.firsts.push(number);
-        insert(&mut self.table, key, number);
-        insert(&mut self.by_text, text, number);
-        number
-    }
-
-    /// A text with a number of its own that is equal to another one.
-    fn add_equal(&mut self, first: u32, text: &[u8]) -> u32 {
-        let number = self.keys.len() as u32;
-        // It is found by the first one's key.
-        self.keys.push(b"");
-        self.texts.push(text);
-        self.firsts.push(first);
-        insert(&mut self.by_text, text, number);
-        number
-    }
-}
-
-/// A text's number, and half of its hash: a table that grows does not look at the texts.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    number: u32,
-    hash: u32,
-}
-
-/// Over all bits: a table takes the highest ones, too.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-fn find(table: &HashTable<Entry>, texts: &Strings, text: &[u8]) -> Option<u32> {
-    let hash = xxh3_64(text) as u32;
-    let is_it = |entry: &Entry| entry.hash == hash && texts.get(entry.number as usize) == text;
-    table.find(spread(hash), is_it).map(|entry| entry.number)
-}
-
-fn insert(table: &mut HashTable<Entry>, text: &[u8], number: u32) {
-    let hash = xxh3_64(text) as u32;
-    table.insert_unique(spread(hash), Entry { number, hash }, |entry| spread(entry.hash));
-}
-
-/// Asks for the numbers of a column's texts, of each once.
-struct Ask<'a> {
-    codes: &'a [u32],
-    dict: &'a Dict,
-    of_codes: &'a [AtomicU32],
-}
-
-impl Ask<'_> {
-    fn number(&mut self, row: usize, find: impl FnOnce(&[u8]) -> u32) -> u32 {
-        let code = self.codes[row];
-        let kept = &self.of_codes[code as usize];
-        let mut number = kept.load(Ordering::Relaxed);
-        if number == UNASKED {
-            number = find(self.dict.get(code));
-            kept.store(number, Ordering::Relaxed);
-        }
-        number
-    }
-}
+pub(crate) use crate::interner::Interner;
 
 /// How one value becomes words.
 #[derive(Clone, Debug)]
@@ -385,10 +73,7 @@ impl Keys {
     /// The same, of which no text is known yet.
     pub(crate) fn renewed(&self) -> Keys {
         let part = |part: &KeyPart| match part {
-            KeyPart::Text(interner) => {
-                let tells_apart = interner.tells_apart;
-                KeyPart::Text(Arc::new(Interner { tells_apart, ..Interner::new(interner.key.clone()) }))
-            }
+            KeyPart::Text(interner) => KeyPart::Text(Arc::new(interner.renewed())),
             other => other.clone(),
         };
         Keys { parts: self.parts.iter().map(part).collect(), ..*self }
@@ -398,12 +83,15 @@ impl Keys {
     /// [`Keys::have_equal`]. Of `GROUP BY id, name` no two names of one id need be equal, though names of different ids are.
     pub(crate) fn telling_apart(&self) -> Keys {
         let part = |part: &KeyPart| match part {
-            KeyPart::Text(interner) => {
-                KeyPart::Text(Arc::new(Interner { tells_apart: true, ..Interner::new(interner.key.clone()) }))
-            }
+            KeyPart::Text(interner) => KeyPart::Text(Arc::new(interner.telling_apart())),
             other => other.clone(),
         };
         Keys { parts: self.parts.iter().map(part).collect(), ..*self }
+    }
+
+    /// Whether all there is is one text: then the first word is its number, and numbers lie close together.
+    pub(crate) fn is_one_text(&self) -> bool {
+        self.has_nulls && matches!(self.parts.as_slice(), [KeyPart::Text(_)])
     }
 
     /// Whether some of these words, of which none are the same, are those of equal values.
@@ -417,11 +105,7 @@ impl Keys {
         let mut at = 0;
         for part in &self.parts {
             if let KeyPart::Text(interner) = part {
-                let known = interner.known.read();
-                let places = firsts.iter_mut().skip(at).step_by(self.words);
-                places.for_each(|word| {
-                    *word = known.firsts.get(*word as usize).map_or(*word, |first| (*first).into())
-                });
+                interner.give_firsts(firsts.iter_mut().skip(at).step_by(self.words));
             }
             at += part.words();
         }
@@ -574,6 +258,7 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pando_column::vector::Strings;
 
     /// Texts in a collation without the case of letters.
     fn keys() -> Keys {

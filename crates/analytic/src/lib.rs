@@ -35,6 +35,7 @@ pub mod fuzz;
 mod grace_join;
 mod groups;
 mod hash_join;
+mod interner;
 mod interval;
 mod key_filter;
 mod keys;

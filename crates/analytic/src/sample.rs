@@ -53,8 +53,10 @@ impl Sampler<'_, '_> {
                 let mut blocks = view.blocks(layouts, &wants, begin, end)?;
                 if let Some(block) = blocks.next_where(&|_| Verdict::Some)? {
                     seen += block.rows;
-                    let of_block = of_rows.of_block(block, &mut |_| Ok(()), self.eval)?;
-                    left += of_block.map_or(0, |batch| batch.rows);
+                    of_rows.of_block(block, &mut |block, _| Ok(block.rows), self.eval, &mut |batch| {
+                        left += batch.rows;
+                        Ok(())
+                    })?;
                 }
             }
         }

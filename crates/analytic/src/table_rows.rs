@@ -213,28 +213,38 @@ impl TableRows {
         is_late
     }
 
-    /// The rows of a block that count; `None`: none does. `rest` reads the columns that are late.
+    /// Gives the rows of a block that count, all at once or, where values of late columns lie apart, in parts. `rest` reads these columns.
     pub(crate) fn of_block(
         &self,
         mut block: Block,
         rest: &mut Rest<'_>,
         eval: Eval<'_>,
-    ) -> Result<Option<Batch>> {
+        give: &mut dyn FnMut(Batch) -> Result<()>,
+    ) -> Result<()> {
         let mut columns = Columns { of: self, block: &block, whole: vec![None; self.columns.len()] };
-        let selected = self.selected(&mut columns, eval)?;
-        if selected.as_ref().is_some_and(Vec::is_empty) {
-            return Ok(None);
+        let mut selected = self.selected(&mut columns, eval)?;
+        let early = columns.whole;
+        while selected.as_ref().is_none_or(|rows| !rows.is_empty()) {
+            if block.is_complete {
+                return give(self.batch(&block, early, selected.as_deref())?);
+            }
+            let done = rest(&mut block, selected.as_deref())?;
+            let mut later = Vec::new();
+            if done < selected.as_ref().map_or(block.rows, Vec::len) {
+                later =
+                    selected.get_or_insert_with(|| (0..block.rows as u32).collect()).split_off(done.max(1));
+            }
+            give(self.batch(&block, early.clone(), selected.as_deref())?)?;
+            selected = Some(later);
+            block.is_complete = false;
         }
-        let whole = columns.whole;
-        if !block.is_complete {
-            rest(&mut block)?;
-        }
-        let mut columns = Columns { of: self, block: &block, whole };
-        let mut out = Batch { rows: selected.as_ref().map_or(block.rows, Vec::len), columns: Vec::new() };
-        for at in &self.given {
-            out.columns.push(columns.some(*at, selected.as_deref())?);
-        }
-        Ok(Some(out))
+        Ok(())
+    }
+
+    fn batch(&self, block: &Block, whole: Vec<Option<Arc<Column>>>, rows: Option<&[u32]>) -> Result<Batch> {
+        let mut columns = Columns { of: self, block, whole };
+        let given = self.given.iter().map(|at| columns.some(*at, rows));
+        Ok(Batch { rows: rows.map_or(block.rows, <[u32]>::len), columns: given.collect::<Result<_>>()? })
     }
 
     /// The rows of a block that count, without its late columns; `None`: all.

@@ -1,6 +1,7 @@
 //! Finds keys of a few words: open addressing, with a part of the hash (the tag) beside each entry's number.
 //!
-//! Keys lie one after the other in a vector of the caller's; the table has their numbers. A lookup of many keys goes in two
+//! Keys lie one after the other in a vector of the caller's; the table has their numbers. A key's place is the highest bits of its tag: a table that
+//! grows needs no keys, and is gone over in the order of both. A lookup of many keys goes in two
 //! steps, so that the processor waits for several of them at once: the first reads a slot for each key, without a branch, the
 //! second compares (Boncz et al., "MonetDB/X100", CIDR 2005; the tag is that of Kersten et al., VLDB 2018).
 
@@ -51,7 +52,8 @@ const AT_ONCE: usize = 1024;
 pub(crate) struct WordTable {
     /// Tag in the upper half, number in the lower.
     slots: Vec<u64>,
-    mask: u64,
+    /// A hash is shifted by so much for its place.
+    shift: u32,
     len: usize,
 }
 
@@ -95,13 +97,23 @@ fn has_tag(slot: u64, hash: u64) -> bool {
 impl WordTable {
     /// With room for so many keys.
     pub(crate) fn new(keys: usize) -> WordTable {
-        let size = (keys * 2).next_power_of_two().max(16);
-        WordTable { slots: vec![EMPTY; size], mask: size as u64 - 1, len: 0 }
+        let size = (keys * 2).next_power_of_two().clamp(16, 1 << 32);
+        WordTable { slots: vec![EMPTY; size], shift: 64 - size.trailing_zeros(), len: 0 }
     }
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         self.slots.len() * 8
+    }
+
+    #[inline(always)]
+    fn place_of(&self, hash: u64) -> usize {
+        (hash >> self.shift) as usize
+    }
+
+    #[inline(always)]
+    fn behind(&self, place: usize) -> usize {
+        (place + 1) & (self.slots.len() - 1)
     }
 
     /// The number of a key whose hash this is; the slot that `first` has read is looked at before others.
@@ -111,7 +123,7 @@ impl WordTable {
         (key, hash, first): (&[u64], u64, u64),
         (known, width): (&[u64], usize),
     ) -> u32 {
-        let mut place = hash & self.mask;
+        let mut place = self.place_of(hash);
         let mut slot = first;
         loop {
             // An empty slot is found by its number: the tag may be that of a hash.
@@ -122,8 +134,8 @@ impl WordTable {
             if has_tag(slot, hash) && is_same::<W>(key_at::<W>(known, width, number as usize), key) {
                 return number;
             }
-            place = (place + 1) & self.mask;
-            slot = self.slots[place as usize];
+            place = self.behind(place);
+            slot = self.slots[place];
         }
     }
 
@@ -141,7 +153,7 @@ impl WordTable {
             for row in 0..count {
                 let hash = hash_of::<W>(key_at::<W>(chunk, width, row));
                 hashes[row] = hash;
-                firsts[row] = self.slots[(hash & self.mask) as usize];
+                firsts[row] = self.slots[self.place_of(hash)];
             }
             for row in 0..count {
                 let sought = (key_at::<W>(chunk, width, row), hashes[row], firsts[row]);
@@ -153,11 +165,11 @@ impl WordTable {
     /// Puts the number of a key that is not there where it is looked up.
     #[inline]
     fn add(&mut self, number: u32, hash: u64) {
-        let mut place = hash & self.mask;
-        while self.slots[place as usize] as u32 != NO_ENTRY {
-            place = (place + 1) & self.mask;
+        let mut place = self.place_of(hash);
+        while self.slots[place] as u32 != NO_ENTRY {
+            place = self.behind(place);
         }
-        self.slots[place as usize] = slot_of(hash, number);
+        self.slots[place] = slot_of(hash, number);
         self.len += 1;
     }
 
@@ -172,11 +184,11 @@ impl WordTable {
         let step = if W == 0 { width } else { W };
         for chunk in words.chunks(AT_ONCE * step) {
             let count = chunk.len() / step;
-            self.reserve::<W>(count, (known, width));
+            self.reserve(count);
             for row in 0..count {
                 let hash = hash_of::<W>(key_at::<W>(chunk, width, row));
                 hashes[row] = hash;
-                firsts[row] = self.slots[(hash & self.mask) as usize];
+                firsts[row] = self.slots[self.place_of(hash)];
             }
             let mut last = NO_ENTRY;
             for row in 0..count {
@@ -202,17 +214,18 @@ impl WordTable {
 
     #[inline(never)]
     fn find_now<const W: usize>(&self, key: &[u64], hash: u64, known: (&[u64], usize)) -> u32 {
-        self.find::<W>((key, hash, self.slots[(hash & self.mask) as usize]), known)
+        self.find::<W>((key, hash, self.slots[self.place_of(hash)]), known)
     }
 
     /// Makes room for so many keys more.
-    fn reserve<const W: usize>(&mut self, more: usize, (known, width): (&[u64], usize)) {
+    fn reserve(&mut self, more: usize) {
         if (self.len + more) * 2 <= self.slots.len() {
             return;
         }
         let mut larger = WordTable::new((self.len + more) * 2);
-        for number in 0..self.len as u32 {
-            larger.add(number, hash_of::<W>(key_at::<W>(known, width, number as usize)));
+        for slot in self.slots.iter().filter(|slot| **slot as u32 != NO_ENTRY) {
+            // The rest of the hash has no say in the place.
+            larger.add(*slot as u32, *slot);
         }
         *self = larger;
     }

@@ -146,6 +146,13 @@ impl Strings {
         &self.bytes[begin as usize..self.ends[number] as usize]
     }
 
+    /// Whether one has so many bytes.
+    pub fn has_length(&self, bytes: usize) -> bool {
+        let begins = std::iter::once(&0).chain(&self.ends);
+        // Without a branch for each.
+        begins.zip(&self.ends).fold(false, |is_any, (begin, end)| is_any | ((end - begin) as usize == bytes))
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         self.ends.len()

@@ -234,7 +234,7 @@ impl World {
             while let Some(mut block) = blocks.next().unwrap() {
                 let missing = (0..wants.len()).filter(|at| block.vectors[*at].rows() < block.rows);
                 assert!(missing.into_iter().all(|at| is_late[at] && !block.is_complete));
-                assert!(blocks.complete(&mut block).unwrap());
+                assert_eq!(blocks.complete(&mut block, None).unwrap(), Some(block.rows));
                 found.extend(cells(&block, &wants));
             }
         }
@@ -258,7 +258,7 @@ impl World {
                 continue;
             }
             self.late += u64::from(!block.is_complete);
-            assert!(blocks.complete(&mut block).unwrap() && block.is_complete);
+            assert!(blocks.complete(&mut block, None).unwrap().is_some() && block.is_complete);
             let rows = cells(&block, &wants);
             let holds = |cells: &Vec<Option<Vec<u8>>>| within.holds(cells[0].as_deref());
             assert!(!block.is_all_wanted || rows.iter().all(holds), "{want:?}, {within:?}");

@@ -11,8 +11,8 @@ use common::{disk, for_each_row, open, spec};
 use pandodb::large::{must_be_apart, references_of, Reference};
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
 use pandodb::{
-    Db, Entries, Entry, Error, LargeValue, LoadEnd, LockMode, LockWait, LockedRead, OnDuplicate, RowEncoder,
-    SimVfs, Table, TableChange, TableSpec, Txn, Vfs, Want,
+    Block, Db, Entries, Entry, Error, LargeValue, LoadEnd, LockMode, LockWait, LockedRead, OnDuplicate,
+    RowEncoder, SimVfs, Table, TableChange, TableSpec, Txn, Vfs, Want,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -187,6 +187,40 @@ fn all_by_columns(txn: &mut Txn, table: &Table) -> Model {
     found
 }
 
+/// Some of the rows, by columns of which some are read last, of these rows only.
+fn some_by_late_columns(
+    txn: &mut Txn,
+    table: &Table,
+    is_late: [bool; 4],
+    is_wanted: fn(u32) -> bool,
+) -> Model {
+    let layouts = table.layouts().unwrap().clone();
+    let wants = [Want::WholeKey, Want::Stored(0), Want::Stored(1), Want::Stored(2)];
+    let view = txn.view(table, 0).unwrap();
+    let mut blocks = view.blocks(&layouts, &wants, None, None).unwrap();
+    blocks.read_late(&layouts, &wants, &is_late);
+    let mut found = Model::new();
+    while let Some(mut block) = blocks.next().unwrap() {
+        let key = |block: &Block, row: u32| {
+            u32::from_be_bytes(block.vectors[0].get(row as usize).unwrap().try_into().unwrap())
+        };
+        let mut rows: Vec<u32> =
+            (0..block.rows as u32).filter(|row| is_late[0] || is_wanted(key(&block, *row))).collect();
+        while !rows.is_empty() {
+            let done = blocks.complete(&mut block, Some(&rows)).unwrap().unwrap();
+            assert!(done > 0 && block.is_complete);
+            for row in rows.drain(..done).collect::<Vec<_>>() {
+                let cell = |at: usize| block.vectors[at].get(row as usize).map(<[u8]>::to_vec);
+                let n = u16::from_le_bytes(cell(2).unwrap().try_into().unwrap());
+                found.insert(key(&block, row), Row { n, values: [cell(1), cell(3)] });
+            }
+            block.is_complete = rows.is_empty();
+        }
+    }
+    found.retain(|n, _| is_wanted(*n));
+    found
+}
+
 /// Numbers of the values that there are.
 fn count_large(db: &Arc<Db>) -> u64 {
     let rows = db.dictionary_rows().unwrap();
@@ -278,6 +312,17 @@ impl World {
         let mut txn = self.db.begin();
         assert_eq!(all(&mut txn, &self.table), self.committed);
         assert_eq!(all_by_columns(&mut txn, &self.table), self.committed);
+        let wanted = self.committed.iter().filter(|(n, _)| *n % 3 == 0);
+        let wanted: Model = wanted.map(|(n, row)| (*n, row.clone())).collect();
+        for is_late in
+            [[false, true, true, true], [false, false, true, true], [true, false, false, true], [true; 4]]
+        {
+            assert_eq!(
+                some_by_late_columns(&mut txn, &self.table, is_late, |n| n % 3 == 0),
+                wanted,
+                "{is_late:?}"
+            );
+        }
         self.db.check_table(&self.table, &mut |_| true).unwrap();
     }
 
@@ -336,6 +381,40 @@ fn rows_and_their_large_values_agree_through_transactions_and_crashes() {
         world.db.encrypt_tables();
         assert!(world.db.key_uses().iter().all(|its| its.part.is_none()), "{:?}", world.db.key_uses());
     }
+}
+
+/// Values of rows that are wanted come in parts of some megabytes.
+#[test]
+fn large_values_of_late_columns_come_in_parts() {
+    let world = World::new(2);
+    let mut txn = world.db.begin();
+    let mut model = Model::new();
+    for n in 0..20u32 {
+        let row =
+            Row { n: n as u16, values: [Some(vec![n as u8; 3 << 20]), (n % 2 == 0).then(|| vec![1; 20])] };
+        insert(&mut txn, &world.table, n, &row).unwrap();
+        model.insert(n, row);
+    }
+    txn.commit().unwrap();
+    world.db.checkpoint().unwrap();
+    world.db.compact_table(&world.table, &mut |_| true).unwrap();
+    let mut txn = world.db.begin();
+    for is_late in [[false, true, true, true], [false, false, true, true]] {
+        let found = some_by_late_columns(&mut txn, &world.table, is_late, |_| true);
+        assert!(found == model, "{is_late:?}: {} rows", found.len());
+    }
+    let layouts = world.table.layouts().unwrap().clone();
+    let wants = [Want::WholeKey, Want::Stored(0)];
+    let view = txn.view(&world.table, 0).unwrap();
+    let mut blocks = view.blocks(&layouts, &wants, None, None).unwrap();
+    blocks.read_late(&layouts, &wants, &[false, true]);
+    let mut block = blocks.next().unwrap().unwrap();
+    assert!(block.rows > 3 && !block.is_complete, "{} rows", block.rows);
+    assert_eq!(blocks.complete(&mut block, Some(&[1, 3])).unwrap(), Some(2));
+    assert_eq!(block.vectors[1].get(3), Some([3; 3 << 20].as_slice()));
+    assert_eq!(block.vectors[1].get(2), None, "nobody wants it");
+    block.is_complete = false;
+    assert_eq!(blocks.complete(&mut block, None).unwrap(), Some(2), "of all rows, a part");
 }
 
 #[test]

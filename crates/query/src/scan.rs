@@ -24,8 +24,8 @@ pub struct Scan<'a> {
     is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Reads the late columns of the block that is looked at.
-pub type Rest<'a> = dyn FnMut(&mut Block) -> Result<(), Failure> + 'a;
+/// Reads the late columns of the block that is looked at, of some rows (`None`: all), and says of how many of these.
+pub type Rest<'a> = dyn FnMut(&mut Block, Option<&[u32]>) -> Result<usize, Failure> + 'a;
 
 /// Says how many of a segment's rows count.
 pub type Judge<'a> = dyn Fn(&Zones<'_>) -> Verdict + Sync + 'a;
@@ -143,10 +143,9 @@ impl<'a> Scan<'a> {
         }
         while let Some(block) = blocks.next_where(self.judge)? {
             self.rows_met.fetch_add(block.rows as u64, Ordering::Relaxed);
-            step(state, block, &mut |block| match blocks.complete(block)? {
-                true => Ok(()),
-                // Whoever goes row by row finds out, and tells.
-                false => Err(Failure::GivenBack(Why::Unsupported)),
+            step(state, block, &mut |block, rows| {
+                // Whoever goes row by row finds out why there are no columns, and tells.
+                blocks.complete(block, rows)?.ok_or(Failure::GivenBack(Why::Unsupported))
             })?;
             self.go_on()?;
         }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pando_column::large::Reference;
+use pando_column::large::{Reference, REFERENCE_BYTES};
 use pando_column::layout::{Kind, Layouts};
 use pando_column::vector::{Nulls, Strings, Values, Vector};
 
@@ -29,10 +29,14 @@ pub(crate) fn large_wants(layouts: &Layouts, wants: &[Want]) -> Vec<usize> {
 
 /// Whether a column has references.
 pub(crate) fn has_references(vector: &Vector) -> bool {
-    let is_any =
-        |strings: &Strings| (0..strings.len()).any(|at| Reference::decode(strings.get(at)).is_some());
+    let is_any = |strings: &Strings| {
+        // Few texts are as long as a reference.
+        strings.has_length(REFERENCE_BYTES)
+            && (0..strings.len()).any(|at| Reference::decode(strings.get(at)).is_some())
+    };
     match vector.values() {
         Values::Constant(value) => Reference::decode(value).is_some(),
+        Values::Fixed { width, .. } if *width != REFERENCE_BYTES => false,
         Values::Fixed { .. } => (0..vector.rows()).any(|row| reference_at(vector, row).is_some()),
         Values::Varying(strings) | Values::Dictionary { entries: strings, .. } => is_any(strings),
     }
@@ -68,6 +72,21 @@ impl LargeReader {
         self.wants.iter().any(|at| has_references(&vectors[*at]))
     }
 
+    /// Puts the values of some rows of a block (`None`: of all) in the place of their references, and says of how many of these rows, as those of
+    /// others would be too many bytes. Rows that are not among these have NULL.
+    pub(super) fn put_in_place(&self, block: &mut Block, rows: Option<&[u32]>) -> Result<usize> {
+        let all: Vec<u32> = if rows.is_none() { (0..block.rows as u32).collect() } else { Vec::new() };
+        let rows = rows.unwrap_or(&all);
+        let done = self.end_of_part(&block.vectors, rows);
+        for at in &self.wants {
+            if has_references(&block.vectors[*at]) {
+                block.vectors[*at] =
+                    Arc::new(self.resolved(&block.vectors[*at], &rows[..done], block.rows)?);
+            }
+        }
+        Ok(done)
+    }
+
     /// A block that was read, or the first part of it.
     pub(super) fn give(&mut self, block: Block) -> Result<Block> {
         if !self.has_any(&block.vectors) {
@@ -85,11 +104,13 @@ impl LargeReader {
     }
 
     fn part(&mut self, block: Block, from: usize) -> Result<Block> {
-        let to = self.end_of_part(&block, from);
+        let rows: Vec<u32> = (from as u32..block.rows as u32).collect();
+        let to = from + self.end_of_part(&block.vectors, &rows);
         let vectors = block.vectors.iter().enumerate().map(|(at, vector)| {
-            Ok(Arc::new(match self.wants.contains(&at) {
-                true => self.resolved(vector, from, to)?,
-                false => slice(vector, from, to),
+            let part = slice(vector, from, to);
+            Ok(Arc::new(match self.wants.contains(&at) && has_references(&part) {
+                true => self.resolved(&part, &(0..part.rows() as u32).collect::<Vec<_>>(), part.rows())?,
+                false => part,
             }))
         });
         let vectors: Vec<_> = vectors.collect::<Result<_>>()?;
@@ -98,26 +119,37 @@ impl LargeReader {
         Ok(part)
     }
 
-    fn end_of_part(&self, block: &Block, from: usize) -> usize {
+    /// How many of these rows, of which there are some, have together as many bytes of large values as a part has.
+    fn end_of_part(&self, vectors: &[Arc<Vector>], rows: &[u32]) -> usize {
         let mut bytes = 0;
-        for row in from..block.rows {
-            let of_row = |at: &usize| reference_at(&block.vectors[*at], row).map_or(0, |large| large.length);
+        for (number, row) in rows.iter().enumerate() {
+            let of_row =
+                |at: &usize| reference_at(&vectors[*at], *row as usize).map_or(0, |large| large.length);
             bytes += self.wants.iter().map(of_row).sum::<u64>();
-            if bytes > PART_BYTES && row > from {
-                return row;
+            if bytes > PART_BYTES && number > 0 {
+                return number;
             }
         }
-        block.rows
+        rows.len()
     }
 
-    fn resolved(&self, vector: &Vector, from: usize, to: usize) -> Result<Vector> {
-        let size = |row: usize| match (reference_at(vector, row), vector.get(row)) {
+    /// The values of some rows, ascending, of so many; NULL of the others.
+    fn resolved(&self, vector: &Vector, rows: &[u32], of: usize) -> Result<Vector> {
+        let size = |row: &u32| match (reference_at(vector, *row as usize), vector.get(*row as usize)) {
             (Some(reference), _) => reference.length as usize,
             (None, value) => value.map_or(0, <[u8]>::len),
         };
-        let bytes = (from..to).map(size).sum();
-        let (mut nulls, mut strings) = (Nulls::new(), Strings::with_capacity(to - from, bytes));
-        for row in from..to {
+        let bytes = rows.iter().map(size).sum();
+        let (mut nulls, mut strings) = (Nulls::new(), Strings::with_capacity(of, bytes));
+        let push_nulls = |nulls: &mut Nulls, strings: &mut Strings, to: usize| {
+            while nulls.rows() < to {
+                nulls.push(true);
+                strings.push(b"");
+            }
+        };
+        for row in rows {
+            let row = *row as usize;
+            push_nulls(&mut nulls, &mut strings, row);
             let value = vector.get(row);
             nulls.push(value.is_none());
             match (value.and_then(Reference::decode), &self.sight) {
@@ -125,7 +157,8 @@ impl LargeReader {
                 _ => strings.push(value.unwrap_or_default()),
             }
         }
-        Ok(Vector::new(to - from, Some(nulls), Values::Varying(strings)))
+        push_nulls(&mut nulls, &mut strings, of);
+        Ok(Vector::new(of, Some(nulls), Values::Varying(strings)))
     }
 }
 

@@ -1,22 +1,24 @@
 //! Columns that are read of a segment only if rows of it are wanted: those that no condition looks at.
 //!
 //! Whoever has conditions says which wants are late. A block of a segment then has the others; if rows of it are left, the rest is read,
-//! before the next block. What is merged, and what memtables have, is whole at once.
+//! before the next block, and of values that lie apart only those of these rows. What is merged, and what memtables have, is whole at once.
 
 use std::sync::Arc;
 
 use pando_column::layout::Layouts;
 use pando_column::vector::Vector;
+use pando_tree::Pieces;
 
 use super::columns::ColumnReader;
 use super::want::Want;
+use crate::error::Result;
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(super) struct Late {
     pub(super) early: ColumnReader,
     early_at: Vec<usize>,
-    pub(super) rest: ColumnReader,
+    rest: ColumnReader,
     rest_at: Vec<usize>,
     /// Stands for what has not been read.
     nothing: Arc<Vector>,
@@ -31,6 +33,13 @@ impl Late {
         };
         let (early, rest) = (of(&early_at), of(&rest_at));
         Late { early, early_at, rest, rest_at, nothing: Arc::new(Vector::all_null(0)) }
+    }
+
+    /// The late vectors of the segment that the pieces gave last, which has so many rows. `None`: it cannot be read by columns.
+    pub(super) fn read(&self, rows: usize, pieces: &mut Pieces) -> Result<Option<Vec<Arc<Vector>>>> {
+        let (layouts, picks) = self.rest.wanted();
+        let columns = pieces.columns(layouts, picks)?;
+        Ok(columns.and_then(|columns| self.rest.vectors(rows, columns)))
     }
 
     /// The vectors that were read, each at its place.

@@ -175,24 +175,28 @@ impl Blocks {
         }
     }
 
-    /// Has the wants that are late read by [`complete`](Blocks::complete). Values that lie apart are never late.
+    /// Has the wants that are late read by [`complete`](Blocks::complete). A segment of which the other wants have values that lie apart is
+    /// read whole.
     pub fn read_late(&mut self, layouts: &Layouts, wants: &[Want], is_late: &[bool]) {
-        let is_of_use = self.large.is_idle() && is_late.contains(&true) && is_late.contains(&false);
+        let is_of_use = is_late.contains(&true) && is_late.contains(&false);
         self.late = is_of_use.then(|| Late::new(layouts, wants, is_late));
     }
 
-    /// Reads what is still missing of the block that was given last. False: it cannot be read by columns.
+    /// Reads what is still missing of the block that was given last, of these rows (ascending; `None`: all), and says of how many of them; of
+    /// others, whose values lie apart, another call reads it. `None`: it cannot be read by columns.
     ///
     /// # Errors
     /// Those of reading files.
-    pub fn complete(&mut self, block: &mut Block) -> Result<bool> {
-        let Some(late) = self.late.as_ref().filter(|_| !block.is_complete) else { return Ok(true) };
-        let (layouts, picks) = late.rest.wanted();
-        let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(false) };
-        let Some(vectors) = late.rest.vectors(block.rows, columns) else { return Ok(false) };
+    pub fn complete(&mut self, block: &mut Block, rows: Option<&[u32]>) -> Result<Option<usize>> {
+        let count = rows.map_or(block.rows, <[u32]>::len);
+        let Some(late) = self.late.as_ref().filter(|_| !block.is_complete) else { return Ok(Some(count)) };
+        let Some(vectors) = late.read(block.rows, &mut self.pieces)? else { return Ok(None) };
         late.place(vectors, &mut block.vectors);
         block.is_complete = true;
-        Ok(true)
+        match self.large.has_any(&block.vectors) {
+            true => self.large.put_in_place(block, rows).map(Some),
+            false => Ok(Some(count)),
+        }
     }
 
     /// How many rows were in the segments that were passed over so far.
@@ -307,11 +311,18 @@ impl Blocks {
         let (layouts, picks) = reader.wanted();
         let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(Read::RowByRow) };
         let Some(vectors) = reader.vectors(rows, columns) else { return Ok(Read::RowByRow) };
-        let vectors = match late {
-            Some(late) => late.placed(vectors),
-            None => vectors,
-        };
-        self.waiting = Some(Block { rows, vectors, is_all_wanted, is_complete: late.is_none() });
+        let mut block = Block { rows, vectors, is_all_wanted, is_complete: true };
+        if let Some(late) = late {
+            block.vectors = late.placed(block.vectors);
+            block.is_complete = false;
+            if self.large.has_any(&block.vectors) {
+                // It is given in parts, with all that is wanted.
+                let Some(vectors) = late.read(rows, &mut self.pieces)? else { return Ok(Read::RowByRow) };
+                late.place(vectors, &mut block.vectors);
+                block.is_complete = true;
+            }
+        }
+        self.waiting = Some(block);
         Ok(Read::Ready)
     }
 
