@@ -2,6 +2,7 @@
 //! something that gathers them: a hash table, groups, or just rows. What a step looks rows up in has been made before.
 //! `execute/operators.rs` makes a pipeline of each operator of a plan, `execute/joins.rs` of joins.
 
+mod first_different;
 mod joins;
 mod operators;
 
@@ -46,6 +47,8 @@ pub(crate) struct Run<'a> {
     pub is_alone: bool,
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
     pub rows_met: u64,
+    /// So many rows of tables are looked at, and no more.
+    pub rows_left: Option<Arc<AtomicUsize>>,
     /// The rows of the sort that ended last, before it cut them.
     pub rows_sorted: usize,
     pub counts: &'a Counts,
@@ -299,7 +302,9 @@ impl Run<'_> {
             let scan = Scan::new(layouts, view, (wants, rows.late()), &judge, self.is_stopped);
             let threads = scan.threads(most);
             let begin = || (begin(), Waiting::default());
+            let rows_left = self.rows_left.as_deref();
             let result = scan.fold(threads, begin, |(state, waiting), block: Block, rest: &mut Rest<'_>| {
+                rows_left.map_or(Ok(()), |left| look_at(left, block.rows))?;
                 rows.of_block(block, rest, steps.eval, &mut |batch| {
                     let Some(batch) = waiting.add(batch, &kinds) else { return Ok(()) };
                     steps.push(0, batch, &mut |batch| step(state, batch))
@@ -318,6 +323,15 @@ impl Run<'_> {
         }
         all.extend(carried.into_inner());
         Ok(all)
+    }
+}
+
+/// Takes some rows of those that may be looked at.
+fn look_at(left: &AtomicUsize, rows: usize) -> Result<()> {
+    let less = |left: usize| left.checked_sub(rows);
+    match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Failure::GivenBack(Why::Stopped)),
     }
 }
 

@@ -126,6 +126,11 @@ impl Groups {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
     /// The groups of rows with these words.
     fn find(&mut self, words: &[u64], width: usize) -> Vec<u32> {
         let mut groups = Vec::with_capacity(words.len() / width);

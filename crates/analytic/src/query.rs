@@ -253,6 +253,7 @@ impl Query {
             is_stopped,
             is_alone: false,
             rows_met: 0,
+            rows_left: None,
             rows_sorted: 0,
             counts: &counts,
             filters: Vec::new(),

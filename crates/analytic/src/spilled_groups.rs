@@ -46,7 +46,7 @@ impl Gathering<'_> {
         groups.chain(self.told.iter().map(|told| told.kind)).collect()
     }
 
-    fn columns(&self, eval: Eval<'_>, batch: &Batch) -> Result<Vec<Arc<Column>>> {
+    pub(crate) fn columns(&self, eval: Eval<'_>, batch: &Batch) -> Result<Vec<Arc<Column>>> {
         self.computed.iter().map(|expr| eval.column(expr, batch)).collect()
     }
 
@@ -56,7 +56,7 @@ impl Gathering<'_> {
             .telling_apart())
     }
 
-    fn shape(&self, texts: &Texts) -> Result<Shape> {
+    pub(crate) fn shape(&self, texts: &Texts) -> Result<Shape> {
         let part = |expr: &Expr| KeyPart::of(expr.kind(), &texts.collations).ok_or(UNSUPPORTED);
         let told_of = |told: &crate::plan::Told| {
             let kind = told.of.as_ref().map_or(Kind::Signed, Expr::kind);
@@ -81,7 +81,7 @@ impl Gathering<'_> {
         Ok(Shape { keys: self.keys(texts)?, told, is_one: self.is_one })
     }
 
-    fn add(
+    pub(crate) fn add(
         &self,
         groups: &mut Groups,
         shape: &Shape,
@@ -146,7 +146,7 @@ impl Run<'_> {
         Ok((all, shape))
     }
 
-    fn fold_gathering<S: Send>(
+    pub(crate) fn fold_gathering<S: Send>(
         &mut self,
         of: &Gathering<'_>,
         begin: impl Fn() -> S + Sync,

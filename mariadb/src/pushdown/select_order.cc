@@ -5,12 +5,13 @@ namespace pando {
 
 using B= Select_bytes;
 
-/* Where the query has no order, its groups come as the server gives them: sorted; and so do different rows. */
+/* Where the query has no order, its groups come as the server gives them: sorted; and so do different rows, but the first ones of them (LIMIT):
+   these the engine finds as they come. */
 void Select_translator::implied_order(Block *block)
 {
   /* The engine sorts the groups of a ROLLUP itself; windows leave their rows sorted. */
   if ((!block->join->group_list && !block->is_distinct) || block->makes_rollup() || block->select->have_window_funcs() ||
-      block->has_long_text)
+      block->has_long_text || (block->is_distinct && block->is_cut))
     return;
   block->order_count= block->is_distinct ? uint(block->slots->size()) : block->group_count;
   block->order= block->is_distinct ? block->order_by_outputs : block->order_by_groups;

@@ -171,6 +171,13 @@ impl Run<'_> {
         (skip, limit): (u64, Option<u64>),
         needed: &[Slot],
     ) -> Result<Pipeline> {
+        if let (Plan::Aggregate { input: of, groups, told, is_one: false }, [], Some(limit)) =
+            (input, order, limit)
+        {
+            if told.is_empty() {
+                return self.first_different(input, (of, groups), (skip, limit));
+            }
+        }
         let exprs: Vec<&Expr> = order.iter().map(|(expr, _)| expr).collect();
         // Which rows are the first is not known before all are there.
         let is_cut = skip > 0 || limit.is_some();

@@ -92,6 +92,67 @@ fn the_first_rows_of_an_order_are_those_of_all_rows() {
     }
 }
 
+/// Without an order they come as the rows do, if few rows have so many of them; else all are found, and sorted.
+#[test]
+fn the_first_different_rows_are_found_among_few() {
+    let random = &mut ChaCha8Rng::seed_from_u64(3);
+    let world = world(random, &[(70_000, true), (500, false)]);
+    let block = |exprs: Vec<Expr>, skip, limit| Block {
+        from: vec![from(&world, 0)],
+        outputs: outputs(exprs),
+        is_distinct: true,
+        skip,
+        limit: Some(limit),
+        ..Block::default()
+    };
+    let met = |block: &Block| match outcome(&world, block, LIMITS) {
+        Outcome::Rows(answer) => answer.rows_met,
+        Outcome::GivenBack(why) => panic!("{why:?}"),
+    };
+    let shown_rows = |row: &Row| format!("{}|{}", shown(row.number), row.text);
+    let mut different: Vec<String> = Vec::new();
+    for row in world.rows[0].iter().map(shown_rows) {
+        if !different.contains(&row) {
+            different.push(row);
+        }
+    }
+    assert_eq!(different.len(), 61 * 4, "numbers from -30 to 29, and NULL");
+    for (skip, limit) in [(0, 5), (3, 10), (0, 240), (200, 100)] {
+        let rows = different.iter().skip(skip as usize).take(limit as usize).cloned();
+        let asked = block(vec![number(0), text(0)], skip, limit);
+        let is_whole = skip + limit > different.len() as u64;
+        let found = ask(&world, &asked);
+        let expected: Vec<String> = rows.collect();
+        match is_whole {
+            false => assert_eq!(found, expected, "{skip} {limit}"),
+            true => assert_eq!(found.len(), different.len() - skip as usize),
+        }
+        assert_eq!(met(&asked) < 10_000, !is_whole, "{skip} {limit}");
+    }
+    let ids = block(vec![id(0)], 1000, 3);
+    assert_eq!(ask(&world, &ids), ["1000", "1001", "1002"]);
+    assert!(met(&ids) < 10_000);
+    // There are not so many.
+    for (skip, limit, expected) in
+        [(0, 100, vec!["", "ab", "longer", "x"]), (2, 9, vec!["longer", "x"]), (4, 1, vec![])]
+    {
+        let texts = block(vec![text(0)], skip, limit);
+        assert_eq!(ask(&world, &texts), expected, "{skip} {limit}");
+        assert_eq!(met(&texts), 70_000);
+    }
+    // Few rows pass the condition, and all are in the table's last part.
+    let late = Block {
+        filter: Some(compare(Comparison::Greater, id(0), constant(69_900))),
+        ..block(vec![id(0)], 0, 2)
+    };
+    assert_eq!(ask(&world, &late), ["69901", "69902"]);
+    // A join is made once, of all rows.
+    let mut joined = block(vec![text(1)], 0, 2);
+    joined.from.push(from(&world, 1));
+    joined.filter = Some(equal(id(0), id(1)));
+    assert_eq!(ask(&world, &joined), ["", "ab"]);
+}
+
 /// Numbers that might be so much lower or higher: whether another plan might sort the rows that are wanted otherwise.
 #[test]
 fn rows_whose_order_is_open_are_given_back() {

@@ -62,11 +62,6 @@ impl LargeReader {
         LargeReader { sight, wants, rest: None }
     }
 
-    /// Whether no row can refer to values.
-    pub(super) fn is_idle(&self) -> bool {
-        self.wants.is_empty()
-    }
-
     /// Whether rows of a block refer to values.
     pub(super) fn has_any(&self, vectors: &[Arc<Vector>]) -> bool {
         self.wants.iter().any(|at| has_references(&vectors[*at]))
