@@ -45,6 +45,8 @@ struct Own {
     /// Rows that have come since it was looked which may be among the first, and how many bytes they keep in memory.
     fresh: Vec<Batch>,
     fresh_bytes: usize,
+    /// What was taken of the budget for them.
+    fresh_taken: usize,
     fresh_texts: Vec<Option<Dict>>,
     /// All rows that have come.
     rows: usize,
@@ -62,6 +64,8 @@ const RUNS_MAX: usize = 64;
 /// Rows, and bytes of rows, after which it is looked which of them are among the first, at least.
 const FRESH_ROWS: usize = 1 << 16;
 const FRESH_BYTES: usize = 16 << 20;
+/// So many bytes of them wait where the budget has no more.
+const FRESH_BYTES_UNTAKEN: usize = 1 << 20;
 
 /// Rows that are wanted, beyond which all of them are kept, and written as runs where memory ends.
 const WANTED_MAX: usize = 1 << 16;
@@ -176,12 +180,17 @@ impl Keeper<'_> {
     fn take(&self, own: &mut Own, batch: Batch) -> Result<()> {
         own.rows += batch.rows;
         let Some(wanted) = self.wanted else { return self.keep(own, batch.detached()) };
-        own.fresh_bytes += batch.bytes() + bytes_of_held_texts(&batch.columns, &mut own.fresh_texts);
+        let bytes = batch.bytes() + bytes_of_held_texts(&batch.columns, &mut own.fresh_texts);
+        own.fresh_bytes += bytes;
         own.fresh.push(batch);
+        // They are there twice when they are put together.
+        let is_taken = self.budget.try_take(2 * bytes);
+        own.fresh_taken += if is_taken { 2 * bytes } else { 0 };
         let rows: usize = own.fresh.iter().map(|batch| batch.rows).sum();
         // At least as much as is kept: so each row is copied a few times at most.
         let bytes = FRESH_BYTES.max(own.taken + own.untaken);
-        if rows < (wanted * 2).max(FRESH_ROWS) && own.fresh_bytes < bytes {
+        let may_wait = is_taken || own.fresh_bytes < FRESH_BYTES_UNTAKEN;
+        if may_wait && rows < (wanted * 2).max(FRESH_ROWS) && own.fresh_bytes < bytes {
             return Ok(());
         }
         let first = own.first(self.order, wanted, self.budget)?;
@@ -203,6 +212,7 @@ impl Keeper<'_> {
         let bytes = batch.bytes() + bytes_of_new_strings(&batch.columns, &mut own.strings);
         let Some(spill) = self.spill else {
             self.budget.take(bytes)?;
+            own.taken += bytes;
             own.batches.push(batch);
             return Ok(());
         };
@@ -222,6 +232,13 @@ impl Keeper<'_> {
 impl Own {
     /// Takes all its rows: those that may be among the first.
     fn first(&mut self, order: &Order<'_>, wanted: usize, budget: &Arc<Budget>) -> Result<Batch> {
+        let taken = std::mem::take(&mut self.fresh_taken);
+        let first = self.first_of_all(order, wanted, budget);
+        budget.release(taken);
+        first
+    }
+
+    fn first_of_all(&mut self, order: &Order<'_>, wanted: usize, budget: &Arc<Budget>) -> Result<Batch> {
         let mut batches = std::mem::take(&mut self.batches);
         batches.append(&mut self.fresh);
         budget.release(std::mem::take(&mut self.taken));
@@ -589,6 +606,47 @@ mod tests {
             ),
         };
         Column { data, nulls }
+    }
+
+    /// Rows that wait until the first of them are found are counted; and where nothing is left, few wait.
+    #[test]
+    fn rows_that_wait_take_memory_of_the_query() {
+        let texts = texts();
+        let (eval, kinds) = (Eval { texts: &texts, is_stopped: &|| false }, [Kind::Signed]);
+        let by = vec![(Expr::Slot(0, Kind::Signed), false)];
+        let order = Order { by, cut: (0, Some(10)), first: None, kinds: &kinds, eval };
+        let batch = |from: i64| {
+            let values = (from..from + 1000).rev().collect();
+            Batch { rows: 1000, columns: vec![Arc::new(Column { data: Data::Small(values), nulls: None })] }
+        };
+        for is_short in [false, true] {
+            let budget = Arc::new(Budget::new(16 << 20));
+            let keeper =
+                Keeper { order: &order, spill: None, budget: &budget, share: 1 << 20, wanted: Some(10) };
+            if is_short {
+                assert!(budget.try_take((16 << 20) - 5000));
+            }
+            let (mut own, mut most, before) = (Own::default(), 0, budget.room());
+            for number in (0..300).rev() {
+                keeper.take(&mut own, batch(number * 1000)).unwrap();
+                most = most.max(own.fresh_bytes);
+                let counted = before - budget.room();
+                match is_short {
+                    true => assert!(own.fresh_bytes <= FRESH_BYTES_UNTAKEN),
+                    false => assert!(counted >= 2 * own.fresh_bytes, "{counted} of {}", own.fresh_bytes),
+                }
+            }
+            assert!(most > FRESH_BYTES_UNTAKEN / 3, "some wait: {most}");
+            keeper.end(&mut own).unwrap();
+            let rows: Vec<i128> = own
+                .batches
+                .iter()
+                .flat_map(|batch| (0..batch.rows).map(|row| batch.columns[0].number(row)))
+                .collect();
+            assert_eq!(rows.len(), 10);
+            assert_eq!((rows.iter().min(), rows.iter().max()), (Some(&0), Some(&9)));
+            assert_eq!(before - budget.room(), 80, "of the rows that are kept");
+        }
     }
 
     /// Keys of bytes are ordered as values are, whatever these are.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pando_query::{Failure, Limits, Why};
 use pandodb::layout::Layouts;
-use pandodb::{processors, Result, Table, Txn};
+use pandodb::{QueryThreads, Result, Table, Txn};
 
 use crate::block::Block;
 use crate::column::{Batch, Data, Kind, Value};
@@ -240,7 +240,8 @@ impl Query {
         };
         let budget = Arc::new(Budget::new(limits.memory_bytes));
         let spill = self.spill_to.clone().map(|to| Spill::new(to, limits.memory_bytes));
-        let threads = if limits.threads == 0 { processors() } else { limits.threads };
+        let shared = (limits.threads == 0).then(QueryThreads::take);
+        let threads = shared.as_ref().map_or(limits.threads, QueryThreads::count);
         let counts = Counts::of(&plan);
         let mut run = Run {
             txn,

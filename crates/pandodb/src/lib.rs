@@ -77,7 +77,7 @@ pub use read::view::{View, ViewCursor};
 pub use reports::dictionaries::{DictionaryFigures, DictionaryRow};
 pub use reports::locks::{PlacedDeadlock, PlacedLock};
 pub use reports::offline;
-pub use runtime::threads::{on_threads, processors};
+pub use runtime::threads::{on_threads, processors, QueryThreads};
 pub use table::building::Building;
 pub use table::clustering::Clustering;
 pub use table::entry::{is_too_long, too_long, Entry};

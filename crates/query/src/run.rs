@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use pandodb::layout::Layouts;
-use pandodb::{processors, Block, Error, Result, Table, Txn, Verdict, Zones};
+use pandodb::{Block, Error, QueryThreads, Result, Table, Txn, Verdict, Zones};
 
 use crate::aggregate::{Aggregate, Cell};
 use crate::budget::Share;
@@ -28,7 +28,7 @@ use crate::zone;
 /// What a query may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Threads; 0: as many as there are processors.
+    /// Threads; 0: a share of what there is for all queries ([`QueryThreads`]).
     pub threads: usize,
     /// Bytes that groups and joined tables may take.
     pub memory_bytes: usize,
@@ -141,6 +141,8 @@ struct Plan<'a> {
     columns: Vec<Vec<usize>>,
     kept: Vec<Vec<usize>>,
     threads: usize,
+    /// They are this query's as long as it runs.
+    _shared: Option<QueryThreads>,
     memory_bytes: usize,
     /// What the tables that were read into memory take of what there is for all queries.
     share: Share<'static>,
@@ -235,7 +237,8 @@ impl Query {
                 columns.dedup();
             });
         }
-        let threads = if limits.threads == 0 { processors() } else { limits.threads };
+        let shared = (limits.threads == 0).then(QueryThreads::take);
+        let threads = shared.as_ref().map_or(limits.threads, QueryThreads::count);
         let (equalities, memory_bytes) = (self.equalities.as_slice(), limits.memory_bytes);
         Some(Plan {
             shape,
@@ -248,6 +251,7 @@ impl Query {
             columns,
             kept,
             threads,
+            _shared: shared,
             memory_bytes,
             share: Share::new(),
             taken_bytes: 0,

@@ -503,6 +503,23 @@ static bool may_be_negative_zero(Item *item, uint depth= 0)
   return false;
 }
 
+/* Whether there is a least one of moments and texts in it. Of a date that the calendar does not have, IS NULL and a function that looks at the moment see
+   NULL, and who looks at the text sees the date. */
+static bool has_least_of_moments_and_texts(Item *item, uint depth= 0)
+{
+  static const uint DEPTH_MAX= 64;
+  item= item->real_item();
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  const Item_func *function= static_cast<Item_func *>(item);
+  Item **begin= function->arguments(), **end= begin + function->argument_count();
+  const auto is_moment= [](const Item *one) { return one->cmp_type() == TIME_RESULT; };
+  if (depth > DEPTH_MAX ||
+      (is_one_of(function, {"greatest", "least"}) && std::any_of(begin, end, is_moment) && !std::all_of(begin, end, is_moment)))
+    return true;
+  return std::any_of(begin, end, [depth](Item *one) { return one->cols() == 1 && has_least_of_moments_and_texts(one, depth + 1); });
+}
+
 bool Select_translator::server(Item *item, bool is_condition, Said *said)
 {
   Nesting nesting(this);
@@ -514,6 +531,8 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
     return refuse("the type of a function");
   if (has_wide_quotient(item))
     return refuse("a whole quotient that its type does not hold");
+  if (has_least_of_moments_and_texts(item))
+    return refuse("the least of moments and texts");
   if (kind.tag == Value_kind::TEXT)
     kind.of= collation_number(item->collation.collation);
   if (kind.tag == Value_kind::DECIMAL && may_be_negative_zero(item))

@@ -592,7 +592,9 @@ PandoServerOutcome Server_expression::moment(size_t row)
     return m_nulls[row] || time.time_type == MYSQL_TIMESTAMP_TIME ? PANDO_SERVER_OUTCOME_VALUES : PANDO_SERVER_OUTCOME_GIVEN_BACK;
   }
   m_nulls[row]= m_item->get_date(m_thd, &time, Datetime::Options_cmp(m_thd)) || m_item->null_value;
-  if (m_nulls[row] || !time.year || !time.month || !time.day || (m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE)))
+  /* Of other days each month has all. */
+  static const uint DAY_OF_ALL_MONTHS= 28;
+  if (m_nulls[row] || !time.year || !time.month || !time.day || time.day > DAY_OF_ALL_MONTHS || (m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE)))
   {
     MYSQL_TIME shown;
     bzero(&shown, sizeof(shown));

@@ -57,8 +57,24 @@ bool Select_translator::unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, st
   return block(first, use, to, slots, kinds);
 }
 
+static uint levels_of(const CHARSET_INFO *collation)
+{
+  return my_count_bits(collation->levels_for_order);
+}
+
+/* With several levels, the first one fills up the server's key of a text as if it were as long as it may be. What the others say may be cut off. */
+bool is_sorted_by_few_levels(const THD *thd, const Item *item)
+{
+  static const uint WEIGHT_BYTES= 2;
+  const CHARSET_INFO *collation= item->collation.collation;
+  const ulonglong room= std::min<ulonglong>(thd->variables.max_sort_length, collation->strnxfrmlen(item->max_length));
+  return levels_of(collation) > 1 && ulonglong(item->max_char_length()) * WEIGHT_BYTES * levels_of(collation) > room;
+}
+
 bool is_sorted_by_prefix(const THD *thd, const Item *item)
 {
+  if (is_sorted_by_few_levels(thd, item))
+    return true;
   static const uint WEIGHT_BYTES= 3; /* of a character, with most collations */
   return item->max_char_length() * ulonglong(std::max(WEIGHT_BYTES, item->collation.collation->mbmaxlen)) > thd->variables.max_sort_length;
 }

@@ -451,6 +451,7 @@ bool has_order_of_bytes(const Item *item);
 
 /* Whether the server may look at no more than the beginning of texts to sort them. */
 bool is_sorted_by_prefix(const THD *thd, const Item *item);
+bool is_sorted_by_few_levels(const THD *thd, const Item *item);
 
 /* Whether the optimizer makes something else of an IS NULL, whatever the item would give. */
 bool is_rewritten(const Item_func *function);

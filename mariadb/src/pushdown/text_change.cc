@@ -219,6 +219,8 @@ bool Select_translator::sort_by_all(Item *item, bool may_wrap, Said *said)
 {
   if (said->kind.tag != Value_kind::TEXT || !is_sorted_by_prefix(m_thd, item))
     return true;
+  if (is_sorted_by_few_levels(m_thd, item))
+    return refuse("an order by texts of several levels");
   const Text_change fits{Text_change::FITS, item->collation.collation, longlong(m_thd->variables.max_sort_length), 0};
   const std::string is_sorted_alike= passes(fits, *said);
   if (may_wrap)

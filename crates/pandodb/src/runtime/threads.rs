@@ -40,7 +40,43 @@ pub(crate) fn on_each<T: Sync, R: Send>(threads: usize, all: &[T], work: impl Fn
     on_threads(threads.min(all.len()).max(1), some).into_iter().flatten().collect()
 }
 
-/// How many threads one query may have: as many as there are processors.
+/// The threads of one query: as many as there are processors; but all queries of the process together have twice as many, and beyond that
+/// each has the one that asks. So what queries hold for each thread, and the threads themselves, do not grow with the product of both.
+#[derive(Debug)]
+pub struct QueryThreads {
+    count: usize,
+    /// Those of all queries that run.
+    all: &'static AtomicUsize,
+}
+
+static OF_QUERIES: AtomicUsize = AtomicUsize::new(0);
+
+impl QueryThreads {
+    /// Until it is dropped.
+    pub fn take() -> QueryThreads {
+        QueryThreads::of(&OF_QUERIES, processors())
+    }
+
+    fn of(all: &'static AtomicUsize, processors: usize) -> QueryThreads {
+        let count_with = |running: usize| (2 * processors).saturating_sub(running).clamp(1, processors);
+        let more = |running: usize| Some(running + count_with(running));
+        let running = all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).unwrap_or_default();
+        QueryThreads { count: count_with(running), all }
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for QueryThreads {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.count, Ordering::Relaxed);
+    }
+}
+
+/// How many processors this process may use.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
@@ -61,6 +97,21 @@ mod tests {
         let Err(panic) = panics::contain(|| on_threads(2, work)) else { unreachable!() };
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"a bug elsewhere"));
         assert!(!panics::is_contained());
+    }
+
+    #[test]
+    fn queries_share_their_threads() {
+        static ALL: AtomicUsize = AtomicUsize::new(0);
+        let one = QueryThreads::of(&ALL, 4);
+        let two = QueryThreads::of(&ALL, 4);
+        let three = QueryThreads::of(&ALL, 4);
+        assert_eq!([&one, &two, &three].map(QueryThreads::count), [4, 4, 1]);
+        drop(one);
+        let four = QueryThreads::of(&ALL, 4);
+        assert_eq!(four.count(), 3, "one of what has become free is the third's");
+        drop((two, three, four));
+        assert_eq!((ALL.load(Ordering::Relaxed), QueryThreads::of(&ALL, 1).count()), (0, 1));
+        assert_eq!(ALL.load(Ordering::Relaxed), 0);
     }
 
     #[test]
