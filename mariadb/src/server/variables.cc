@@ -198,8 +198,8 @@ static MYSQL_THDVAR_BOOL(commit_sync, PLUGIN_VAR_OPCMDARG,
   nullptr, nullptr, TRUE);
 
 static MYSQL_THDVAR_BOOL(pushdown, PLUGIN_VAR_OPCMDARG,
-  "Answer SELECTs with aggregates over PANDO tables, alone or joined, in the engine, on all processors, where the answer"
-  " is provably the server's own; and evaluate conditions there when rows are scanned. EXPLAIN shows which",
+  "Answer SELECTs over many rows of PANDO tables (joins, subqueries, groups, windows, orders) in the engine, on all processors, where the"
+  " answer is that of the server; and evaluate conditions there when rows are scanned. EXPLAIN shows which",
   nullptr, nullptr, TRUE);
 
 static MYSQL_THDVAR_ULONGLONG(pushdown_memory, PLUGIN_VAR_RQCMDARG,
@@ -362,7 +362,8 @@ static MYSQL_SYSVAR_UINT(encryption_rotate_key_age, encryption_rotate_key_age, P
   nullptr, update_key_rotation, 1, 0, UINT_MAX32, 0);
 
 static MYSQL_SYSVAR_UINT(encryption_rotation_rate, encryption_rotation_rate, PLUGIN_VAR_RQCMDARG,
-  "MiB a second that this rewriting may take. 0: as fast as it goes",
+  "MiB a second at which files may be rewritten in the background because of encryption: with a newer version of their key, and when"
+  " pando_encrypt_tables encrypts tables that are there. 0: as fast as it goes",
   nullptr, update_key_rotation, 20, 0, 1000000, 0);
 
 static uint optimize_rate;

@@ -194,6 +194,30 @@ void Transaction::end_statement()
   m_has_statement_mark= true;
 }
 
+/* A table that the statement writes to; null: none, as of COMMIT, or it is not open any more. */
+static const TABLE *written_by_statement(THD *thd)
+{
+  for (const TABLE *table= thd->open_tables; table; table= table->next)
+    if (table->current_lock == F_WRLCK && table->file && table->file->partition_ht() == hton)
+      return table;
+  return nullptr;
+}
+
+/* The server's message for this number wants the name of a table. Of a transaction with many, none is the one that is full. */
+static void tell_full_disk(THD *thd)
+{
+  const TABLE *table= written_by_statement(thd);
+  if (table && !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN))
+  {
+    my_error(ER_RECORD_FILE_FULL, MYF(0), table->s->table_name.str);
+    return;
+  }
+  String reason;
+  error_text(&reason);
+  my_printf_error(ER_RECORD_FILE_FULL, "The disk is full during %s: %s", MYF(0),
+                  thd->lex->sql_command == SQLCOM_XA_PREPARE ? "XA PREPARE" : "COMMIT", reason.c_ptr_safe());
+}
+
 /* Of a commit the server tells only the number (1180), where programs that meet a full disk wait for 1114: the first error counts. And
    whose commit can be read already, though it was refused, is to know. */
 static int commit_error(PandoStatus status, THD *thd)
@@ -209,7 +233,7 @@ static int commit_error(PandoStatus status, THD *thd)
   if (error != HA_ERR_RECORD_FILE_FULL)
     return error;
   if (thd && !thd->is_error())
-    my_error(ER_RECORD_FILE_FULL, MYF(0), "PANDO");
+    tell_full_disk(thd);
   return ENOSPC;
 }
 

@@ -95,8 +95,31 @@ def _fill(server, engine, inserts, checks):
         log = server.log_text(since)
         checks.check(clear.search(told), "SHOW WARNINGS names file and offset", told)
         checks.check(clear.search(log), "the log does too", log[-1500:])
+    if engine.upper() == "PANDO":
+        _errors_name_what_is_full(server, error, checks)
     _bulk_load_fails(server, engine, checks)
     _nothing_is_lost(server, engine, inserts, checks, "on the full disk")
+
+
+def _errors_name_what_is_full(server, error, checks):
+    """A statement that commits names its table, as the server's other errors do; the commit of a transaction has none."""
+    checks.check("'filler' is full" in error.message, "the statement's error names its table", str(error))
+    ends = {"COMMIT": ("BEGIN", "COMMIT"), "XA PREPARE": ("XA START 'x'", "XA END 'x'", "XA PREPARE 'x'")}
+    for name, (begin, *end) in ends.items():
+        with server.connect(DATABASE, timeout=_ANSWER_SECONDS) as session:
+            session.query(begin)
+            session.query("INSERT INTO filler SELECT -seq, seq, REPEAT(MD5(RAND()), 60) FROM seq_1_to_200")
+            met, told = None, ""
+            try:
+                for statement in end:
+                    session.query(statement)
+            except SqlError as refused:
+                met = refused
+                told = "; ".join(row[2].decode("utf-8", "replace") for row in session.query("SHOW WARNINGS").rows)
+            said = f"The disk is full during {name}: no space left"
+            checks.check(met and met.number == 1114 and said in met.message, f"{name} says that the disk is full", str(met))
+            checks.check(re.search(r"no space left.* \./\S+ at offset", told), "SHOW WARNINGS names the file within the data directory",
+                         told)
 
 
 def _bulk_load_fails(server, engine, checks):

@@ -91,6 +91,11 @@ impl Chosen {
         self.databases.contains(database) || self.tables.contains(table)
     }
 
+    /// Whether a database, as its directory is called, is there as a whole.
+    pub fn has_database(&self, name: &str) -> bool {
+        (self.databases.is_empty() && self.tables.is_empty()) || self.databases.contains(name)
+    }
+
     /// The same for mariadb-backup's `--tables`: regular expressions of `directory.table`, as files are called. (Its `--databases` takes
     /// names of files, too, but no other table than those of these databases, and none longer than 192 bytes.)
     pub fn patterns(&self) -> Vec<String> {

@@ -3,10 +3,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use clap::Args;
 
+use super::child::that_ends_with_us;
 use super::{fail, Outcome};
 
 /// Where the server is, and who asks.
@@ -65,7 +66,7 @@ const MARK: &str = "-- end of answer --";
 impl Session {
     /// Connects.
     pub fn open(connect: &Connect) -> Outcome<Session> {
-        let mut command = Command::new(&connect.mariadb);
+        let mut command = that_ends_with_us(&connect.mariadb);
         command.args(connect.arguments());
         command.args([
             "--batch",

@@ -15,6 +15,7 @@
 //! |<------------- a ------------->|             |<----- b ---->|     b: XXH3 of the bytes a
 //! ```
 
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -160,13 +161,13 @@ impl Manifest {
     /// The same without a look at the checksum.
     pub(crate) fn decode(path: &Path, text: &[u8]) -> Outcome<Manifest> {
         // A backup of tomorrow may have other fields, but says so first.
-        let value: serde_json::Value = serde_json::from_slice(text).map_err(at(path))?;
+        let value: serde_json::Value = serde_json::from_slice(text).map_err(damaged(path))?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
             Some(format) if FORMATS.map(u64::from).any(|known| known == format) => {}
             Some(format) => return fail(format!("{}: format {format} is not known", path.display())),
             None => return fail(format!("{}: no format", path.display())),
         }
-        let manifest: Manifest = serde_json::from_value(value).map_err(at(path))?;
+        let manifest: Manifest = serde_json::from_value(value).map_err(damaged(path))?;
         match manifest.complete {
             true => Ok(manifest),
             false => fail(format!("{}: the backup did not come to its end", path.display())),
@@ -210,6 +211,14 @@ pub fn sync_dir(dir: &Path) -> Outcome<()> {
     Ok(())
 }
 
+/// What is wrong with its JSON means little to those who need the backup.
+fn damaged(path: &Path) -> impl FnOnce(serde_json::Error) -> Box<dyn Error> + '_ {
+    move |error| {
+        let what = if error.is_eof() { "cut off" } else { "damaged" };
+        format!("{}: the file is {what}, so the backup cannot be used: {error}", path.display()).into()
+    }
+}
+
 fn digits_of(bytes: &[u8]) -> String {
     format!("{:016x}", xxh3_64(bytes))
 }
@@ -245,6 +254,19 @@ mod tests {
         let other = String::from_utf8(text).unwrap().replace("4711", "4712");
         let error = Manifest::parse(path, other.as_bytes()).unwrap_err().to_string();
         assert!(error.contains("its checksum does not fit"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_or_overwritten_is_said_to_be_so_and_named() {
+        let (path, text) = (Path::new("b/pando-backup.json"), manifest().text().unwrap());
+        for bytes in 0..text.len() {
+            let error = Manifest::parse(path, &text[..bytes]).unwrap_err().to_string();
+            assert!(error.starts_with("b/pando-backup.json: the file is cut off"), "{bytes}: {error}");
+        }
+        for other in ["\0\0\0\0", "{\"format\":2}", "x"] {
+            let error = Manifest::parse(path, other.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("b/pando-backup.json: the file is damaged"), "{error}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `pando backup`, `pando restore`, and `pando verify` of a backup.
 
+pub mod child;
 pub mod chosen;
 pub mod client;
 pub mod copy;

@@ -7,14 +7,14 @@
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use clap::Args;
 use pandodb::{prepare_restored, KeyRing, LogLevel};
 
+use super::child::that_ends_with_us;
 use super::manifest::{FileEntry, Manifest, PANDO_DIR, SERVER_DIR};
 use super::progress::Progress;
 use super::{at, copy, fail, Outcome};
@@ -42,31 +42,55 @@ pub struct RestoreArguments {
     pub quiet: bool,
 }
 
+/// The accounts: the server starts only where they are.
+const PRIVILEGES: &str = "mysql/global_priv.frm";
+
 /// A backup and its directory.
 struct Part<'a> {
     dir: &'a Path,
     manifest: Manifest,
 }
 
-/// Restores a backup.
+/// Restores a backup. If that fails, the data directory is as it was.
 pub fn run(arguments: &RestoreArguments, keys: &KeyRing) -> Outcome<()> {
-    let say = |text: &str| {
-        if !arguments.quiet {
-            let _ = writeln!(std::io::stderr(), "{text}");
-        }
-    };
     let parts = read_parts(&arguments.from, &arguments.increments)?;
     let Some(last) = parts.last() else { return fail("no backup") };
-    make_empty(&arguments.datadir)?;
+    let datadir = &arguments.datadir;
+    let made = make_empty(datadir)?;
+    let Err(error) = fill(arguments, &parts, &last.manifest, keys) else {
+        tell(arguments, &last.manifest);
+        return Ok(());
+    };
+    match clear(datadir, &made) {
+        Ok(()) => fail(format!(
+            "{error}\nnothing was restored: what had been written to {} is removed",
+            datadir.display()
+        )),
+        Err(left) => fail(format!(
+            "{error}\n{} has a part of the backup, which could not be removed ({left}): empty it before you try again",
+            datadir.display()
+        )),
+    }
+}
+
+fn say(arguments: &RestoreArguments, text: &str) {
+    if !arguments.quiet {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+}
+
+/// The steps at the head of this file.
+fn fill(arguments: &RestoreArguments, parts: &[Part<'_>], last: &Manifest, keys: &KeyRing) -> Outcome<()> {
     let total = parts.iter().flat_map(|part| &part.manifest.files).map(stored_bytes).sum();
     let mut progress = Progress::new(total, None, arguments.quiet);
     if parts.iter().all(|part| part.manifest.has_server_part) {
-        restore_server(arguments, &parts, &mut progress)?;
+        restore_server(arguments, parts, &mut progress)?;
     }
-    restore_pando(&arguments.datadir, &parts, &mut progress)?;
+    restore_pando(&arguments.datadir, parts, &mut progress)?;
     let (bytes, time) = progress.end();
-    say(&format!("{:.1} MiB in {:.1} s; recovery", bytes as f64 / 1_048_576.0, time.as_secs_f64()));
-    let (tables, expected) = (last.manifest.tables.clone(), last.manifest.tables.len() as u64);
+    let (mib, seconds) = (bytes as f64 / 1_048_576.0, time.as_secs_f64());
+    say(arguments, &format!("{mib:.1} MiB in {seconds:.1} s; recovery"));
+    let (tables, expected) = (last.tables.clone(), last.tables.len() as u64);
     let log = Arc::new(|level: LogLevel, text: &str| {
         if level != LogLevel::Note {
             let _ = writeln!(std::io::stderr(), "{text}");
@@ -84,22 +108,41 @@ pub fn run(arguments: &RestoreArguments, keys: &KeyRing) -> Outcome<()> {
             expected.saturating_sub(restored.tables)
         ));
     }
-    say(&format!("{} tables of PANDO are whole", restored.tables));
-    if !last.manifest.chosen.is_empty() {
-        let chosen = last.manifest.chosen.join(", ");
-        say(&format!("the backup has what was chosen ({chosen}), and not the server's other tables"));
-    }
-    if let Some(binlog) = &last.manifest.binlog {
-        say(&format!(
-            "the state is that of binary log {} at {}, GTID {}",
-            binlog.file, binlog.position, binlog.gtid
-        ));
-    }
-    say(&format!(
-        "give the files to the server's user before it starts: chown -R mysql: {}",
-        arguments.datadir.display()
-    ));
+    say(arguments, &format!("{} tables of PANDO are whole", restored.tables));
     Ok(())
+}
+
+/// What the operator has to know of what was restored.
+fn tell(arguments: &RestoreArguments, last: &Manifest) {
+    let datadir = arguments.datadir.display();
+    if !last.chosen.is_empty() {
+        let chosen = last.chosen.join(", ");
+        say(
+            arguments,
+            &format!("the backup has what was chosen ({chosen}), and not the server's other tables"),
+        );
+    }
+    if let Some(binlog) = &last.binlog {
+        let (file, position, gtid) = (&binlog.file, binlog.position, &binlog.gtid);
+        say(arguments, &format!("the state is that of binary log {file} at {position}, GTID {gtid}"));
+    }
+    if !arguments.datadir.join(PRIVILEGES).exists() {
+        // InnoDB's own files name system tables that are not there, so mariadb-install-db cannot make them.
+        let remedy = match last.has_server_part {
+            false => format!("make a new one there: mariadb-install-db --user=mysql --datadir={datadir}"),
+            true => format!(
+                "make a data directory elsewhere with mariadb-install-db, and move {datadir}/.pando and the databases there, InnoDB's tables by IMPORT TABLESPACE; see \"Restore\" in the handbook"
+            ),
+        };
+        say(
+            arguments,
+            &format!("the backup has no database mysql, so no server can start with {datadir}: {remedy}"),
+        );
+    }
+    say(
+        arguments,
+        &format!("give the files to the server's user before it starts: chown -R mysql: {datadir}"),
+    );
 }
 
 fn read_parts<'a>(from: &'a Path, increments: &'a [PathBuf]) -> Outcome<Vec<Part<'a>>> {
@@ -121,14 +164,29 @@ fn read_parts<'a>(from: &'a Path, increments: &'a [PathBuf]) -> Outcome<Vec<Part
     Ok(parts)
 }
 
-fn make_empty(dir: &Path) -> Outcome<()> {
+/// Makes a directory, or finds an empty one. The directories that were made, each before the one that it is in.
+fn make_empty(dir: &Path) -> Outcome<Vec<PathBuf>> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let made = dir.ancestors().take_while(is_missing).map(Path::to_owned).collect();
     fs::create_dir_all(dir).map_err(at(dir))?;
     match fs::read_dir(dir).map_err(at(dir))?.next() {
         Some(_) => {
             fail(format!("{} is not empty: a backup is restored into an empty directory", dir.display()))
         }
-        None => Ok(()),
+        None => Ok(made),
     }
+}
+
+/// Removes what is in a directory that was empty before, and the directories that were made for it.
+fn clear(dir: &Path, made: &[PathBuf]) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    made.iter().try_for_each(fs::remove_dir)
 }
 
 /// Bytes of a file that are in the backup itself.
@@ -163,8 +221,7 @@ fn restore_server(arguments: &RestoreArguments, parts: &[Part<'_>], progress: &m
         // mariadb-backup changes the directory of an increment, too.
         let own = datadir.with_extension("increment");
         make_empty(&own)?;
-        copy_part(part, &own, progress)?;
-        let prepared = prepare(arguments, Some(&own));
+        let prepared = copy_part(part, &own, progress).and_then(|()| prepare(arguments, Some(&own)));
         fs::remove_dir_all(&own).map_err(at(&own))?;
         prepared?;
     }
@@ -172,7 +229,7 @@ fn restore_server(arguments: &RestoreArguments, parts: &[Part<'_>], progress: &m
 }
 
 fn prepare(arguments: &RestoreArguments, increment: Option<&Path>) -> Outcome<()> {
-    let mut command = Command::new(&arguments.mariadb_backup);
+    let mut command = that_ends_with_us(&arguments.mariadb_backup);
     command.arg("--prepare").arg(format!("--target-dir={}", arguments.datadir.display()));
     command.args(increment.map(|dir| format!("--incremental-dir={}", dir.display())));
     command.args(&arguments.backup_option);

@@ -12,7 +12,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,6 +19,7 @@ use clap::Args;
 use pandodb::{adopted_by_log, Adopted, EngineError, PinnedCopy, RealVfs, Superblock, SuperblockText, Vfs};
 use serde::Deserialize;
 
+use super::child::that_ends_with_us;
 use super::chosen::{file_name, names, Chosen};
 use super::client::{Connect, Session};
 use super::files::{dirs_below, files_below, has_tables, is_pando_table, is_within};
@@ -191,6 +191,7 @@ fn is_free(target: &Path) -> Outcome<()> {
 impl Backup<'_> {
     /// The steps at the head of this file.
     fn take(mut self) -> Outcome<()> {
+        self.warn_of_no_system_tables();
         self.session.ask(&format!("SET SESSION wait_timeout = {SESSION_SECONDS}"))?;
         self.session.engine("arm")?;
         if self.arguments.pando_only {
@@ -201,6 +202,13 @@ impl Backup<'_> {
         self.copy_pando()?;
         self.session.engine("end")?;
         self.finish()
+    }
+
+    /// Without them no server starts with what is restored.
+    fn warn_of_no_system_tables(&self) {
+        if !self.arguments.pando_only && !self.chosen.has_database("mysql") {
+            self.say("warning: the backup will have no database mysql (accounts, system tables), so no server can start with what is restored of it. Add mysql,sys to --databases, or see \"Restore\" in the handbook");
+        }
     }
 
     fn say(&self, text: &str) {
@@ -214,7 +222,7 @@ impl Backup<'_> {
         let target = self.arguments.target.join(SERVER_DIR);
         let log_path = self.arguments.target.join(SERVER_LOG);
         let log = fs::File::create(&log_path).map_err(at(&log_path))?;
-        let mut command = Command::new(&self.arguments.mariadb_backup);
+        let mut command = that_ends_with_us(&self.arguments.mariadb_backup);
         command.args(self.arguments.connect.arguments()).arg("--backup");
         command.arg(format!("--target-dir={}", target.display()));
         if let Some(password) = &self.arguments.connect.password {
