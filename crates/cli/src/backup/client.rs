@@ -39,13 +39,16 @@ pub struct Connect {
 impl Connect {
     /// For a program of the server's.
     pub fn arguments(&self) -> Vec<String> {
+        // `mariadb-backup` changes its directory before it looks for them.
+        let absolute =
+            |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
         let mut arguments = Vec::new();
         let mut add = |name: &str, value: Option<String>| {
             arguments.extend(value.map(|value| format!("--{name}={value}")));
         };
         // Has to be the first.
-        add("defaults-file", self.defaults_file.as_ref().map(|path| path.display().to_string()));
-        add("socket", self.socket.as_ref().map(|path| path.display().to_string()));
+        add("defaults-file", self.defaults_file.as_ref().map(absolute));
+        add("socket", self.socket.as_ref().map(absolute));
         add("host", self.host.clone());
         add("port", self.port.map(|port| port.to_string()));
         add("user", self.user.clone());
@@ -150,5 +153,37 @@ impl Drop for Session {
         // It ends with its input.
         drop(self.input.take());
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        connect: Connect,
+    }
+
+    #[test]
+    fn files_are_said_from_the_root() {
+        let program = Program::parse_from([
+            "pando",
+            "-S",
+            "s/mariadb.sock",
+            "--defaults-file",
+            "/etc/my.cnf",
+            "-u",
+            "me",
+        ]);
+        let here = std::env::current_dir().expect("a directory");
+        let socket = format!("--socket={}/s/mariadb.sock", here.display());
+        assert_eq!(
+            program.connect.arguments(),
+            ["--defaults-file=/etc/my.cnf", socket.as_str(), "--user=me"]
+        );
     }
 }
