@@ -183,6 +183,19 @@ impl Column {
         }
     }
 
+    /// Whether two rows have the same value, bit by bit: neither texts that are equal, nor 0 and -0.
+    pub fn is_same(&self, a: usize, b: usize) -> bool {
+        if self.is_null(a) || self.is_null(b) {
+            return self.is_null(a) && self.is_null(b);
+        }
+        match &self.data {
+            Data::Small(values) => values[a] == values[b],
+            Data::Large(values) => values[a] == values[b],
+            Data::Real(values) => values[a].to_bits() == values[b].to_bits(),
+            Data::Text(codes, dict) => codes[a] == codes[b] || dict.get(codes[a]) == dict.get(codes[b]),
+        }
+    }
+
     /// Some rows of it, in any order; [`NO_ROW`] is NULL.
     pub fn gather(&self, rows: &[u32]) -> Column {
         fn pick<T: Copy + Default>(values: &[T], rows: &[u32]) -> Vec<T> {

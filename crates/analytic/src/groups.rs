@@ -46,9 +46,18 @@ enum State {
     Sum(Sums),
     Real(Vec<f64>, Vec<bool>),
     Number(Vec<i128>, Vec<bool>),
-    Text(Vec<Option<(Vec<u8>, Vec<u8>)>>),
+    Text(Vec<Option<Best>>),
     Distinct(Distinct),
     Other(Other),
+}
+
+/// The least or greatest text so far.
+#[derive(Clone, Debug)]
+struct Best {
+    key: Vec<u8>,
+    text: Vec<u8>,
+    /// Another one is equal, and not the same: which of both the server shows depends on its plan.
+    is_open: bool,
 }
 
 /// See the head of this file; of one thread.
@@ -347,12 +356,7 @@ fn best_of_small(
     }
 }
 
-fn update_texts(
-    told: &Told,
-    best: &mut [Option<(Vec<u8>, Vec<u8>)>],
-    groups: &[u32],
-    column: &Column,
-) -> Result<usize> {
+fn update_texts(told: &Told, best: &mut [Option<Best>], groups: &[u32], column: &Column) -> Result<usize> {
     let (Some(key), Data::Text(codes, dict)) = (&told.key, &column.data) else { return Err(UNSUPPORTED) };
     let mut new = 0;
     // Of texts that come again the keys are kept; of others, it would be for nothing.
@@ -365,7 +369,7 @@ fn update_texts(
         }
         let text = dict.get(codes[row]);
         let best = &mut best[*group as usize];
-        if best.as_ref().is_some_and(|(_, best)| best == text) {
+        if best.as_ref().is_some_and(|best| best.text == text) {
             continue;
         }
         let of_text = match comes_again {
@@ -378,35 +382,24 @@ fn update_texts(
         if of_text.is_empty() {
             key(text, of_text);
         }
-        new += better(told.function, best, of_text, text)?;
+        new += better(told.function, best, (of_text, text), false);
     }
     Ok(new)
 }
 
-fn better(
-    function: Function,
-    best: &mut Option<(Vec<u8>, Vec<u8>)>,
-    key: &[u8],
-    text: &[u8],
-) -> Result<usize> {
-    match best {
-        None => {
-            *best = Some((key.to_vec(), text.to_vec()));
-            return Ok(key.len() + text.len());
-        }
-        Some((of_best, best)) => {
-            let order = key.cmp(of_best);
-            if order.is_eq() && best != text {
-                // Which of both the server shows depends on its plan.
-                return Err(Failure::GivenBack(Why::Undetermined));
-            }
-            if order.is_lt() == (function == Function::Min) && order.is_ne() {
-                *of_best = key.to_vec();
-                *best = text.to_vec();
-            }
-        }
+/// Takes a text, with its key and whether it is open, if it is better. An equality with a text that is not the last one's says nothing.
+fn better(function: Function, best: &mut Option<Best>, (key, text): (&[u8], &[u8]), is_open: bool) -> usize {
+    let Some(known) = best else {
+        *best = Some(Best { key: key.to_vec(), text: text.to_vec(), is_open });
+        return key.len() + text.len();
+    };
+    let order = key.cmp(&known.key);
+    if order.is_eq() {
+        known.is_open |= is_open || known.text != text;
+    } else if order.is_lt() == (function == Function::Min) {
+        *known = Best { key: key.to_vec(), text: text.to_vec(), is_open };
     }
-    Ok(0)
+    0
 }
 
 fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result<()> {
@@ -439,8 +432,8 @@ fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result
         }
         (State::Text(best), State::Text(others)) => {
             for (group, other) in places.zip(others) {
-                if let Some((key, text)) = other {
-                    better(told.function, &mut best[group], &key, &text)?;
+                if let Some(Best { key, text, is_open }) = other {
+                    better(told.function, &mut best[group], (&key, &text), is_open);
                 }
             }
         }
@@ -463,10 +456,13 @@ fn finish(told: &Told, state: State, rows: usize, with: (&Budget, Eval<'_>)) -> 
             }
             Column { data: Data::Real(values), nulls: nulls(has) }
         }
+        State::Text(best) if best.iter().flatten().any(|best| best.is_open) => {
+            return Err(Failure::GivenBack(Why::Undetermined));
+        }
         State::Text(best) => {
             let mut strings = Strings::new();
             let has: Vec<bool> = best.iter().map(Option::is_some).collect();
-            best.iter().for_each(|best| strings.push(best.as_ref().map_or(&b""[..], |(_, text)| text)));
+            best.iter().for_each(|best| strings.push(best.as_ref().map_or(&b""[..], |best| &best.text)));
             if strings.is_empty() {
                 strings.push(b"");
             }

@@ -3,7 +3,8 @@
 //! Rows are sorted by the partition and the order of a window; then each row has its **frame**: from which row of the partition
 //! to which. Both ends only ever go forward, so sums are differences of sums from the partition's begin, and extremes come
 //! out of a queue. Rows that the order leaves equal are **peers**. Which of them comes first is a matter of the server's sort:
-//! where that decides (ROW_NUMBER of peers, frames that end between them), the query is given back.
+//! where that decides (ROW_NUMBER of peers, frames that end between them), the query is given back. It decides nothing where peers are
+//! the same in all that is looked at, as any order of them gives the same rows then.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -83,6 +84,32 @@ impl Window {
     fn is_sorted_as(&self, other: &Window) -> bool {
         self.partition == other.partition && self.order == other.order
     }
+
+    fn sorted_by(&self) -> impl Iterator<Item = &Expr> {
+        self.partition.iter().chain(self.order.iter().map(|(expr, _)| expr))
+    }
+
+    /// Whether it tells of a row by its place among its peers.
+    fn tells_peers_apart(&self) -> bool {
+        let Frame { is_range, begin, end } = self.frame;
+        match self.function {
+            Function::RowNumber | Function::Tile | Function::Lag | Function::Lead => true,
+            Function::Rank | Function::DenseRank | Function::PercentRank | Function::Distribution => false,
+            // The last digits of a sum are a matter of its order.
+            Function::Sum | Function::Mean if self.kind == Kind::Real => true,
+            _ => !is_range && (begin != Bound::Unbounded || end != Bound::Unbounded),
+        }
+    }
+}
+
+/// What is seen of peers: what is looked at above the windows, and how other windows sort. `None`: their order may show whatever they are, as windows that
+/// sort differently tell them apart.
+fn seen_of_peers(windows: &[(Slot, Window)], of: &Window, needed: &[Slot]) -> Option<Vec<Slot>> {
+    let others = || windows.iter().map(|(_, window)| window).filter(|other| !other.is_sorted_as(of));
+    if others().any(Window::tells_peers_apart) {
+        return None;
+    }
+    Some(with_slots(needed, &others().flat_map(Window::sorted_by).collect::<Vec<_>>()))
 }
 
 /// The server sorts once for windows of which each sorts as the beginning of the next one, and takes that to be so of the first
@@ -184,6 +211,12 @@ impl Run<'_> {
             };
             let sorter = |keys| Sorter::new(keys, self.texts, self.budget);
             let places = Places::of(&sorted, &sorter(&partition)?, &sorter(&order)?);
+            let seen = seen_of_peers(windows, first, needed).map(|seen| {
+                let at = |slot: &Slot| slots[..own].iter().position(|known| known == slot);
+                seen.iter().filter_map(at).map(|at| of_rows.columns[at].clone()).collect::<Vec<_>>()
+            });
+            let are_peers_alike = now.iter().any(|(_, window)| window.tells_peers_apart())
+                && seen.is_some_and(|seen| places.have_alike_peers(&seen));
             for (slot, window) in now {
                 self.eval().go_on()?;
                 let of = match &window.of {
@@ -199,8 +232,10 @@ impl Run<'_> {
                     }
                     _ => None,
                 };
-                let column =
-                    Told { window, of, ranks, by: by.as_ref(), places: &places }.column(self.eval())?;
+                let argument = of.iter().map(|(column, _)| column.clone()).collect::<Vec<_>>();
+                let is_any_order = are_peers_alike && places.have_alike_peers(&argument);
+                let told = Told { window, of, ranks, by: by.as_ref(), places: &places, is_any_order };
+                let column = told.column(self.eval())?;
                 self.budget.take(column.bytes())?;
                 batch.columns.push(Arc::new(column));
                 slots.push(*slot);
@@ -242,12 +277,20 @@ impl Places {
     fn has_peers(&self, partition: &Range<usize>) -> bool {
         self.peers[partition.clone()].iter().any(|peers| peers.len() > 1)
     }
+
+    /// Whether peers have the same values in all these columns, bit by bit.
+    fn have_alike_peers(&self, columns: &[Arc<Column>]) -> bool {
+        columns.iter().all(|column| {
+            let is_as_first = |(row, peers): (usize, &Range<usize>)| column.is_same(row, peers.start);
+            self.peers.iter().enumerate().all(is_as_first)
+        })
+    }
 }
 
 /// Values as numbers in their order, to find the least and the largest.
 struct Ranks {
     ranks: Vec<u32>,
-    /// A row of each.
+    /// A row of each; `NO_ROW`: they are texts that are equal and not the same.
     rows: Vec<u32>,
 }
 
@@ -266,9 +309,9 @@ impl Ranks {
             let is_known = at > 0 && sorter.compare(sorted[at - 1], *row).is_eq();
             if !is_known {
                 ranks.rows.push(*row);
-            } else if column.value(sorted[at - 1] as usize) != column.value(*row as usize) {
-                // Which of both the server shows is a matter of its order.
-                return Err(Failure::GivenBack(Why::Undetermined));
+            } else if !column.is_same(sorted[at - 1] as usize, *row as usize) {
+                ranks.rows.pop();
+                ranks.rows.push(NO_ROW);
             }
             ranks.ranks[*row as usize] = ranks.rows.len() as u32 - 1;
         }
@@ -284,6 +327,8 @@ struct Told<'a> {
     /// The column that the order is by, if it is one.
     by: Option<&'a (Arc<Column>, Kind, bool)>,
     places: &'a Places,
+    /// Any order of peers gives the same.
+    is_any_order: bool,
 }
 
 impl Told<'_> {
@@ -312,7 +357,7 @@ impl Told<'_> {
 
     /// Where the order of peers decides, it is the server's.
     fn needs_no_peers(&self, partition: &Range<usize>) -> Result<()> {
-        match self.places.has_peers(partition) {
+        match !self.is_any_order && self.places.has_peers(partition) {
             true => Err(Failure::GivenBack(Why::Undetermined)),
             false => Ok(()),
         }
@@ -529,7 +574,12 @@ impl Told<'_> {
                 queue.pop_front();
             }
             let best = queue.front().filter(|first| **first < frame.end);
-            values.row(row, best.map(|best| ranks.rows[ranks.ranks[*best] as usize] as usize));
+            let best = best.map(|best| ranks.rows[ranks.ranks[*best] as usize]);
+            if best == Some(NO_ROW) {
+                // Which of both the server shows is a matter of its order.
+                return Err(Failure::GivenBack(Why::Undetermined));
+            }
+            values.row(row, best.map(|best| best as usize));
         }
         Ok(())
     }
@@ -551,7 +601,7 @@ impl Told<'_> {
                 // Any of its peers could be there.
                 let of = self.of()?;
                 let peers = &self.places.peers[at];
-                if alike != *peers && peers.clone().any(|peer| of.value(peer) != of.value(at)) {
+                if alike != *peers && peers.clone().any(|peer| !of.is_same(peer, at)) {
                     return Err(Failure::GivenBack(Why::Undetermined));
                 }
                 alike = peers.clone();

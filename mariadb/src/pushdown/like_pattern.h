@@ -22,6 +22,8 @@ public:
   {
     return m_text == other.m_text && m_collation == other.m_collation && m_escape == other.m_escape;
   }
+  const std::string &text() const { return m_text; }
+  int escape() const { return m_escape; }
   /* Any thread may ask. */
   bool matches(const uchar *text, size_t size) const;
 

@@ -14,11 +14,11 @@ struct PandoTable;
 
 namespace pando {
 
-/* What a query is known by: what is said of it, of which tables, and with how much memory. */
-uint64_t number_of_query(const std::string &bytes, const std::vector<const PandoTable *> &tables, ulonglong memory);
+/* What a query is known by: all that is said of it, of which tables, and with how much memory. */
+uint64_t number_of_query(const std::string &said, const std::vector<const PandoTable *> &tables, ulonglong memory);
 
-/* The reason why the query was given back lately; null: it is to be tried. Counts as an execution. */
-const char *given_back_lately(uint64_t query);
+/* The reason why the query was given back lately; null: it is to be tried. Counts as an execution, unless it is only asked what will be. */
+const char *given_back_lately(uint64_t query, bool is_execution= true);
 
 /* It was given back after work of so many nanoseconds, for a reason that stays where it is. */
 void note_given_back(uint64_t query, const char *reason, ulonglong nanoseconds);

@@ -468,7 +468,7 @@ static bool run_query(THD *thd, SELECT_LEX *select, Select_translator *translato
                       const std::vector<const PandoTable *> &tables)
 {
   PandoAnalyticWhy why= PANDO_ANALYTIC_WHY_ANSWERED;
-  const uint64_t number= number_of_query(translator->bytes(), tables, pushdown_memory_of(thd));
+  const uint64_t number= number_of_query(translator->all_that_is_said(select), tables, pushdown_memory_of(thd));
   if (const char *reason= given_back_lately(number))
   {
     note_groups_of(thd, select, number);
@@ -545,6 +545,9 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     engine_tables.push_back(handler->engine_table());
   if (thd->lex->describe)
   {
+    const uint64_t number= number_of_query(translator->all_that_is_said(select), engine_tables, pushdown_memory_of(thd));
+    if (const char *left= given_back_lately(number, false))
+      return decline(thd, left);
     if (translator->handlers[0]->explain(query.get(), engine_tables.data(), engine_tables.size()) != PANDO_STATUS_OK)
       return decline(thd, "a plan");
   }

@@ -92,6 +92,8 @@ public:
   /* False: not this one; `reason` says why. */
   bool translate(SELECT_LEX *select);
   const std::string &bytes() const { return m_bytes; }
+  /* These, and what is kept beside them (select_given_back.cc): two queries of which the same is said are answered alike. */
+  std::string all_that_is_said(SELECT_LEX *select) const;
   /* For people (select_report.cc). */
   std::string name_of_column(uint slot) const;
   std::string name_of_table(int number) const;
@@ -300,6 +302,9 @@ private:
   uint type_number(const Field *field);
   bool kind_of_field(Field *field, Value_kind *kind, uint *form, uint *precision);
   Value_kind kind_of_number(const Item *item) const;
+
+  /* select_given_back.cc */
+  void values_of_constants(Item *item, std::vector<std::string> *to) const;
 
   /* select_served.cc */
   bool server(Item *item, bool is_condition, Said *said);

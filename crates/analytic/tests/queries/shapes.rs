@@ -263,6 +263,79 @@ fn windows_that_depend_on_the_order_of_peers_are_given_back() {
     }
 }
 
+/// Rows of a table by text and number, of which many are the same, and windows that tell them apart.
+#[test]
+fn windows_of_peers_that_are_seen_alike_are_those_of_any_order() {
+    let world = seeded(16);
+    let order = |descends| vec![(number(0), descends)];
+    let window = |function, kind, of, order: Vec<(Expr, bool)>| {
+        let frame = Frame { is_range: false, begin: Bound::Unbounded, end: Bound::Current };
+        let partition = vec![text(0)];
+        Expr::Window(Box::new(Window { function, kind, number: 1, of, partition, order, frame }))
+    };
+    let row_number = |order| window(WindowFunction::RowNumber, Kind::Unsigned, None, order);
+    let sum = |of| window(WindowFunction::Sum, Kind::Decimal(0), Some(of), order(false));
+    let lag = |of| window(WindowFunction::Lag, Kind::Signed, Some(of), order(false));
+    let rank = |by| window(WindowFunction::Rank, Kind::Signed, None, vec![(by, false)]);
+    let block = |exprs: &[Expr]| Block {
+        from: vec![from(&world, 0)],
+        outputs: outputs(exprs.to_vec()),
+        ..Block::default()
+    };
+    // NULL comes first.
+    let mut rows: Vec<(&str, Option<i16>)> = world.rows[0].iter().map(|row| (row.text, row.number)).collect();
+    rows.sort_unstable();
+    let told = |at: usize| {
+        let (text, number) = rows[at];
+        let before: Vec<Option<i16>> =
+            rows[..=at].iter().filter(|row| row.0 == text).map(|row| row.1).collect();
+        let known: Vec<i64> = before.iter().flatten().map(|number| i64::from(*number)).collect();
+        let sum = (!known.is_empty()).then(|| known.iter().sum::<i64>());
+        let last = before.len().checked_sub(2).and_then(|at| before[at]);
+        format!("{text}|{}|{}|{}|{}", shown(number), before.len(), shown(sum), shown(last))
+    };
+    let seen = [text(0), number(0), row_number(order(false)), sum(number(0)), lag(number(0))];
+    assert_eq!(sorted(ask(&world, &block(&seen))), sorted((0..rows.len()).map(told).collect()));
+    let is_given_back = |exprs: &[Expr]| {
+        matches!(outcome(&world, &block(exprs), LIMITS), Outcome::GivenBack(Why::Undetermined))
+    };
+    assert!(!is_given_back(&[row_number(order(true)), rank(number(0))]));
+    // Something else of the peers is seen: a column, an argument, or how another window sorts.
+    assert!(is_given_back(&[id(0), row_number(order(false))]));
+    assert!(is_given_back(&[number(0), sum(id(0))]));
+    assert!(is_given_back(&[number(0), lag(id(0))]));
+    assert!(is_given_back(&[row_number(order(false)), rank(id(0))]));
+    // Which place in the one order goes with which one in the other is open.
+    assert!(is_given_back(&[row_number(order(false)), row_number(order(true))]));
+}
+
+/// 'x' and 'X' are equal. A better one comes last.
+#[test]
+fn only_the_best_text_has_to_be_the_only_one_of_its_equals() {
+    let world = seeded(17);
+    let (middle, last) = (350, world.rows[0].len() as i128 - 1);
+    let constant_text = |text: &str| Expr::Constant(Value::Text(text.into()), TEXT);
+    let block = |function, text: &str, of_last: &str| {
+        let is_low = compare(Comparison::Less, id(0), Expr::Constant(Value::Number(middle), Kind::Unsigned));
+        let is_last = equal(id(0), Expr::Constant(Value::Number(last), Kind::Unsigned));
+        let whens = vec![(is_last, constant_text(of_last)), (is_low, constant_text(text))];
+        let of = Expr::Case(TEXT, whens, Box::new(constant_text(&text.to_uppercase())));
+        Block {
+            from: vec![from(&world, 0)],
+            is_grouped: true,
+            outputs: outputs(vec![aggregate(function, TEXT, Some(of))]),
+            ..Block::default()
+        }
+    };
+    for (function, best, worst) in [(Function::Min, "a", "x"), (Function::Max, "x", "a")] {
+        assert_eq!(ask(&world, &block(function, "n", best)), [best]);
+        for of_last in ["n", worst] {
+            let of_equals = outcome(&world, &block(function, "n", of_last), LIMITS);
+            assert!(matches!(of_equals, Outcome::GivenBack(Why::Undetermined)), "{function:?} {of_last}");
+        }
+    }
+}
+
 #[test]
 fn rarer_aggregates_are_those_of_all_rows_of_a_group() {
     let world = seeded(14);
