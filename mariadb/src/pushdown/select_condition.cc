@@ -275,20 +275,24 @@ bool Select_translator::like_each_other(Said *first, Said *second, CHARSET_INFO 
   return (a.tag == Value_kind::TIME && b.tag == Value_kind::TIME) || refuse("a comparison of different kinds");
 }
 
-/* Whether the server, looking for a DECIMAL of one table in a key of another, may make an integer of it, and warn. */
+/* Whether the server, looking for a DECIMAL of one table in a key of another, may make an integer of it, and warn. It does so where it looks
+   for equal keys; the bounds of a range are stored without a warning. `is_equality`: it is one of a sign, and not of a list. */
 static bool is_converted_for_key(Item *first, Item *second, bool is_equality)
 {
-  const auto is_in_key= [is_equality](Item *item) {
+  const auto is_in_key= [is_equality](Item *item, Item *value) {
     item= item->real_item();
     if (item->type() != Item::FIELD_ITEM)
       return false;
     const Field *field= static_cast<Item_field *>(item)->field;
+    /* A query that is tied to the same row is no value that is known before the row is read. */
+    if (value->real_item()->type() == Item::SUBSELECT_ITEM && (value->used_tables() & field->table->map))
+      return false;
     /* The server makes keys for derived tables, in which equalities are looked for; IN of a list is none. */
     const TABLE_LIST *list= field->table->pos_in_table_list;
     return !field->part_of_key.is_clear_all() || (is_equality && list && list->is_view_or_derived());
   };
-  return (first->result_type() == INT_RESULT && second->result_type() == DECIMAL_RESULT && is_in_key(first)) ||
-         (first->result_type() == DECIMAL_RESULT && second->result_type() == INT_RESULT && is_in_key(second));
+  return (first->result_type() == INT_RESULT && second->result_type() == DECIMAL_RESULT && is_in_key(first, second)) ||
+         (first->result_type() == DECIMAL_RESULT && second->result_type() == INT_RESULT && is_in_key(second, first));
 }
 
 bool is_converted_for_key(Item *first, Item *second)
@@ -402,8 +406,8 @@ bool Select_translator::compare(PandoComparison comparison, Item *first, Item *s
     return false;
   if (!is_constant_2 && !expression(second, &b))
     return false;
-  const bool is_equality= is_sign && (comparison == PANDO_COMPARISON_EQUAL || comparison == PANDO_COMPARISON_SAME);
-  if (!is_constant_1 && !is_constant_2 && is_converted_for_key(first, second, is_equality) && !ask_for_key(first, second, a, b))
+  const bool is_equality= comparison == PANDO_COMPARISON_EQUAL || comparison == PANDO_COMPARISON_SAME;
+  if (is_equality && !is_constant_1 && !is_constant_2 && is_converted_for_key(first, second, is_sign) && !ask_for_key(first, second, a, b))
     return false;
   const auto say= [&](Item *constant_item, const Said &other, Item *other_item, Said *constant_said) {
     Value_kind kind= other.kind;
@@ -490,6 +494,9 @@ bool Select_translator::between(Item_func *function, Said *said)
       return refuse("a BETWEEN of rows");
   if (!is_of_one_type(arguments))
     return refuse("a BETWEEN of different types");
+  /* To the server that is an equality, which it looks for in a key. */
+  if (arguments[1]->eq(arguments[2], false) && !is_constant(arguments[1]) && is_converted_for_key(arguments[0], arguments[1]))
+    return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
   std::string bytes;
   if (!compare(PANDO_COMPARISON_GREATER_OR_EQUAL, arguments[0], arguments[1], between->compare_collation(), &bytes) ||
       !compare(PANDO_COMPARISON_LESS_OR_EQUAL, arguments[0], arguments[2], between->compare_collation(), &bytes))

@@ -363,6 +363,14 @@ static select_handler *decline(THD *thd, const std::string &reason)
   return nullptr;
 }
 
+/* It has no shape for the engine: that is told, and not counted, as such SELECTs may be many and quick. */
+static select_handler *pass_by(THD *thd, const char *reason)
+{
+  if (is_plan_shown(thd))
+    show_declined(thd, reason);
+  return nullptr;
+}
+
 /* Whether the conditions of the SELECT were met by a row: by all that is shown, or, of one group, by as many as are counted. */
 static bool has_rows(PandoAnalytic *query, const Select_translator &translator)
 {
@@ -519,10 +527,12 @@ static void tell_of_scan(THD *thd, const Select_cost &cost)
 static select_handler *answer_select(THD *thd, SELECT_LEX *select)
 {
   const char *reason= nullptr;
-  if (!pushdown_of(thd) || is_first_for_server(thd, select))
+  if (!pushdown_of(thd))
     return nullptr;
+  if (is_first_for_server(thd, select))
+    return pass_by(thd, "a prepared statement that the server changes when it first runs");
   if (!is_select_for_engine(thd, select, &reason))
-    return nullptr;
+    return pass_by(thd, reason);
   const Pruned_partitions partitions(thd, select);
   const Select_cost cost= cost_of_select(thd, select);
   const bool is_for_server= !may_lose_rows_by_jumps(select) && !may_cut_each_group(thd);
