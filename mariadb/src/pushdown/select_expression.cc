@@ -679,6 +679,9 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
       return refuse("a choice of different kinds");
     if (kind.tag == Value_kind::TEXT && !my_charset_same(item->collation.collation, function->collation.collation))
       return refuse("a choice of different character sets");
+    /* What a condition warns of is heard of all of it. */
+    if (value.is_exact && m_is_condition)
+      return refuse("a choice of quotients in a condition");
     if (value.is_exact)
     {
       said->is_exact= true;
