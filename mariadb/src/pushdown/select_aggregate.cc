@@ -105,6 +105,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     return true;
   }
   Said of;
+  const uint warning_met= m_warning_met;
   if (!expression(argument, &of) || (sum->has_with_distinct() && !makes_groups(argument)))
     return false;
   if (sum->has_with_distinct())
@@ -112,12 +113,13 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   /* The server keeps different values in a table, with the digits that they show. */
   if (function == PANDO_FUNCTION_COUNT_DISTINCT && of.kind.tag == Value_kind::DECIMAL && of.kind.of > argument->decimals)
     convert(&of, Value_kind{Value_kind::DECIMAL, argument->decimals});
+  std::string is_sure;
   Value_kind kind= of.kind;
   if (is_count)
     kind= Value_kind{Value_kind::SIGNED, 0};
   else if (function == PANDO_FUNCTION_SUM || function == PANDO_FUNCTION_SUM_DISTINCT)
   {
-    if (!addend(sum, function, &of, &kind))
+    if (!addend(sum, function, &of, &kind, m_warning_met != warning_met, &is_sure))
       return false;
     if (sum->sum_func() == Item_sum::AVG_FUNC && kind.tag == Value_kind::REAL)
       return of_moments(sum, PANDO_FUNCTION_MEAN, said);
@@ -127,19 +129,28 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   else
     kind= of.kind;
   if (sum->sum_func() == Item_sum::AVG_FUNC)
-    return average(static_cast<Item_sum_avg *>(sum), of, kind, said);
+  {
+    if (!average(static_cast<Item_sum_avg *>(sum), of, kind, said))
+      return false;
+    if (!is_sure.empty())
+      B::make_sure(&said->bytes, is_sure);
+    return true;
+  }
   B::aggregate(&said->bytes, function, kind);
   said->bytes+= of.bytes;
   said->kind= kind;
   said->is_mixed= of.is_mixed;
+  said->is_exact= function == PANDO_FUNCTION_SUM && of.is_exact;
   said->digits= is_count ? 19 : function == PANDO_FUNCTION_SUM || function == PANDO_FUNCTION_SUM_DISTINCT ? of.digits + 19 : of.digits;
   if (function == PANDO_FUNCTION_SUM && kind.tag == Value_kind::REAL)
     bend(sum, PANDO_FUNCTION_ERROR_OF_SUM, of, said);
+  if (!is_sure.empty())
+    B::make_sure(&said->bytes, is_sure);
   return true;
 }
 
 /* What SUM and AVG add up, and the kind of their sum. */
-bool Select_translator::addend(Item_sum *sum, PandoFunction function, Said *of, Value_kind *kind)
+bool Select_translator::addend(Item_sum *sum, PandoFunction function, Said *of, Value_kind *kind, bool may_warn, std::string *is_sure)
 {
   Item *argument= sum->get_arg(0);
   if (function == PANDO_FUNCTION_SUM && sum->result_type() == REAL_RESULT && !as_real(argument, of))
@@ -150,10 +161,12 @@ bool Select_translator::addend(Item_sum *sum, PandoFunction function, Said *of, 
     if (!served_as(argument, Value_kind{Value_kind::UNSIGNED, 0}, false, false, of))
       return false;
   }
+  if (of->is_exact && (function != PANDO_FUNCTION_SUM || !quotient_addend(argument, may_warn, of, is_sure)))
+    return refuse("a sum of quotients that may be rounded one by one");
   *kind= of->kind;
   if (kind->is_integer())
     *kind= Value_kind{Value_kind::DECIMAL, 0};
-  if ((kind->tag != Value_kind::DECIMAL && kind->tag != Value_kind::REAL) || of->is_exact ||
+  if ((kind->tag != Value_kind::DECIMAL && kind->tag != Value_kind::REAL) ||
       (kind->tag == Value_kind::DECIMAL && !is_exact_number(argument)) ||
       (function == PANDO_FUNCTION_SUM_DISTINCT && kind->tag == Value_kind::REAL && argument->field_type() != MYSQL_TYPE_DOUBLE))
     return refuse("a sum of something else");

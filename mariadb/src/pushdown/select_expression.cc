@@ -456,6 +456,8 @@ bool Select_translator::function(Item_func *function, Said *said)
   /* An empty text is NULL to these. */
   if (function->schema() == &oracle_schema_ref)
     return refuse("a function of Oracle's");
+  if (has_wide_quotient(function))
+    return refuse("a whole quotient that its type does not hold");
   if (function->argument_count() == 2)
   {
     static const struct { const char *name; PandoOperation operation; } OPERATIONS[]= {{"+", PANDO_OPERATION_ADD},
@@ -472,6 +474,8 @@ bool Select_translator::function(Item_func *function, Said *said)
     return case_of(function, said);
   if (has_name(function, "coalesce") || has_name(function, "ifnull"))
     return coalesce(function, said);
+  if (has_name(function, "nullif"))
+    return null_if(function, said);
   static const struct { const char *name; PandoMomentPart part; } PARTS[]= {{"year", PANDO_MOMENT_PART_YEAR},
     {"month", PANDO_MOMENT_PART_MONTH}, {"dayofmonth", PANDO_MOMENT_PART_DAY}, {"quarter", PANDO_MOMENT_PART_QUARTER},
     {"hour", PANDO_MOMENT_PART_HOUR}, {"minute", PANDO_MOMENT_PART_MINUTE}, {"second", PANDO_MOMENT_PART_SECOND}};
@@ -616,66 +620,6 @@ bool Select_translator::negation(Item_func *function, Said *said)
   return true;
 }
 
-static const uint DIGITS_IN_WORD= 9;
-
-static uint whole_words(uint digits)
-{
-  return (digits + DIGITS_IN_WORD - 1) / DIGITS_IN_WORD * DIGITS_IN_WORD;
-}
-
-/* The server divides to whole words of nine digits, and cuts there; what is shown is rounded later. */
-bool Select_translator::divide(const Said &first, const Said &second, uint increment, Said *said)
-{
-  if (!first.kind.is_number() || !second.kind.is_number())
-    return refuse("a division of other things");
-  /* How many digits there are depends on the values. */
-  if (first.is_mixed || second.is_mixed)
-    return refuse("a division of mixed digits");
-  const uint of_first= whole_words(first.kind.scale()), of_second= whole_words(second.kind.scale());
-  const int more= int(increment) - int(of_first - first.kind.scale() + of_second - second.kind.scale());
-  const uint scale= whole_words(of_first + of_second + uint(std::max(more, 0)));
-  if (scale > SCALE_MAX)
-    return refuse("digits of a division");
-  said->kind= Value_kind{Value_kind::DECIMAL, scale};
-  said->is_exact= true;
-  said->digits= 40;
-  B::byte(&said->bytes, PANDO_TAG_DIVIDE);
-  B::small(&said->bytes, scale);
-  said->bytes+= first.bytes + second.bytes;
-  return true;
-}
-
-bool Select_translator::division(Item_func *function, Said *said)
-{
-  Said first, second;
-  if (function->result_type() != DECIMAL_RESULT || !is_exact_number(function->arguments()[0]) ||
-      !is_exact_number(function->arguments()[1]) || !expression(function->arguments()[0], &first) ||
-      !expression(function->arguments()[1], &second))
-    return refuse("a division");
-  if (!has_digits_of_type(function->arguments()[0], first) || !has_digits_of_type(function->arguments()[1], second))
-    return refuse("a quotient that its type does not hold");
-  /* By zero it warns, in some modes. */
-  const bool may_warn= m_thd->variables.sql_mode & MODE_ERROR_FOR_DIVISION_BY_ZERO;
-  if (may_warn && m_is_condition && !is_constant(function->arguments()[1]))
-    return refuse("a condition that can fail");
-  Said quotient;
-  if (!divide(first, second, static_cast<Item_func_div *>(function)->prec_increment, &quotient))
-    return false;
-  *said= quotient;
-  if (may_warn)
-    return true;
-  said->bytes.clear();
-  B::byte(&said->bytes, PANDO_TAG_CASE);
-  B::kind(&said->bytes, said->kind);
-  B::small(&said->bytes, 1);
-  B::compare(&said->bytes, PANDO_COMPARISON_EQUAL);
-  said->bytes+= second.bytes;
-  put_number(&said->bytes, 0, Value_kind{Value_kind::SIGNED, 0});
-  put_null(&said->bytes, said->kind);
-  said->bytes+= quotient.bytes;
-  return true;
-}
-
 bool Select_translator::case_of(Item_func *function, Said *said)
 {
   Item **arguments= function->arguments();
@@ -719,7 +663,7 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
   }
   std::string bytes;
   uint scale= 0;
-  double digits= 0;
+  double whole_digits= 0;
   bool is_first= true;
   const auto put_value= [&](Item *item) {
     Said value;
@@ -735,12 +679,20 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
       return refuse("a choice of different kinds");
     if (kind.tag == Value_kind::TEXT && !my_charset_same(item->collation.collation, function->collation.collation))
       return refuse("a choice of different character sets");
-    if (value.is_exact || (kind.tag == Value_kind::DECIMAL && value.kind.scale() > kind.of))
+    /* What a condition warns of is heard of all of it. */
+    if (value.is_exact && m_is_condition)
+      return refuse("a choice of quotients in a condition");
+    if (value.is_exact)
+    {
+      said->is_exact= true;
+      kind.of= std::max(kind.of, value.kind.of);
+    }
+    if ((value.is_exact || kind.tag == Value_kind::DECIMAL) && (kind.tag != Value_kind::DECIMAL || value.kind.scale() > kind.of))
       return refuse("digits of a choice");
     const bool is_zero= is_constant(item) && value.digits == 0;
     said->mixes_zero|= is_zero || value.mixes_zero;
     said->is_mixed|= value.is_mixed || (!is_first && !is_zero && value.kind.scale() != scale);
-    digits= std::max(digits, value.digits + kind.scale() - value.kind.scale());
+    whole_digits= std::max(whole_digits, value.digits - value.kind.scale());
     if (!is_zero)
     {
       scale= value.kind.scale();
@@ -749,9 +701,6 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
     bytes+= value.bytes;
     return true;
   };
-  B::byte(&bytes, PANDO_TAG_CASE);
-  B::kind(&bytes, kind);
-  B::small(&bytes, uint32_t(whens.size()));
   for (const auto &when : whens)
   {
     Said condition_said;
@@ -768,9 +717,12 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
   }
   if (!put_value(otherwise))
     return false;
-  said->bytes= bytes;
+  B::byte(&said->bytes, PANDO_TAG_CASE);
+  B::kind(&said->bytes, kind);
+  B::small(&said->bytes, uint32_t(whens.size()));
+  said->bytes+= bytes;
   said->kind= kind;
-  said->digits= digits;
+  said->digits= whole_digits + kind.scale();
   said->is_mixed&= kind.tag == Value_kind::DECIMAL;
   said->mixes_zero&= kind.tag == Value_kind::DECIMAL;
   return true;

@@ -15,7 +15,8 @@ using B= Select_bytes;
 void Select_translator::hold(const Item *item, Said *said)
 {
   const uint precision= item->decimal_precision(), scale= said->kind.scale();
-  if (precision >= 36 || said->digits - scale <= double(precision) - item->decimals + 0.01)
+  /* Beyond what the engine computes with it is given back anyway. */
+  if (precision >= 36 || precision - item->decimals + scale >= 38 || said->digits - scale <= double(precision) - item->decimals + 0.01)
     return;
   __int128 most= 1;
   for (uint i= item->decimals; i < precision + scale; i++)

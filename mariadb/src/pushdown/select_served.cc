@@ -158,6 +158,13 @@ static bool is_average_of_decimals(const Item *item)
          item->result_type() == DECIMAL_RESULT;
 }
 
+/* What may have more digits than its type: an average, and a sum of what has. */
+static bool is_aggregate_of_decimals(const Item *item)
+{
+  return is_average_of_decimals(item) || (item->type() == Item::SUM_FUNC_ITEM && item->result_type() == DECIMAL_RESULT &&
+                                          static_cast<const Item_sum *>(item)->sum_func() == Item_sum::SUM_FUNC);
+}
+
 /* Whether a function looks at this argument as a DECIMAL, or shows it as a text. An average has all digits of its quotient then, or those of a column of a
    temporary table (see the_same_rounded()); as a text it is rounded. As a DOUBLE, and as an integer, it may also be the quotient of two DOUBLEs, by the plan
    of the server (`Item_sum_avg`). */
@@ -165,7 +172,7 @@ static bool looks_at_decimal(const Item_func *function, uint argument)
 {
   if (is_one_of(function, {"format"}))
     return !argument;
-  if (is_one_of(function, {"floor", "ceiling", "concat", "concat_ws", "cast_as_char"}))
+  if (is_one_of(function, {"floor", "ceiling", "concat", "concat_ws", "cast_as_char", "DIV"}))
     return true;
   const bool is_decimal= function->result_type() == DECIMAL_RESULT;
   if (is_one_of(function, {"round", "truncate"}))
@@ -195,7 +202,8 @@ bool Select_translator::leaf(Item **place, bool is_of_group, Server_expression *
   if (is_of_group ? !expression(*place, &said) : !native(*place, &said))
     return false;
   /* As a text it has the digits of its type; of how many it is a quotient is a matter of those that it has. */
-  if (said.is_exact ? !is_average || !served->looks_at_decimal || said.is_mixed || m_select->have_window_funcs() : said.is_mixed && served->quotients)
+  const bool has_all_digits= !is_of_group && is_aggregate_of_decimals((*place)->real_item()) && served->looks_at_decimal && !m_select->have_window_funcs();
+  if ((said.is_exact && !has_all_digits) || (said.is_mixed && served->quotients))
     return refuse("a quotient whose digits depend on the plan");
   served->leaves.emplace_back(place, said.kind);
   if (!served->leaves.back().make(m_thd))
@@ -457,6 +465,8 @@ static bool divides(Item *item)
   item= item->real_item();
   if (is_average_of_decimals(item))
     return true;
+  if (is_aggregate_of_decimals(item))
+    return divides(static_cast<Item_sum *>(item)->get_arg(0));
   if (item->type() != Item::FUNC_ITEM)
     return false;
   Item_func *function= static_cast<Item_func *>(item);
@@ -467,21 +477,6 @@ static bool divides(Item *item)
     return false;
   for (uint i= 0; i < function->argument_count(); i++)
     if (function->arguments()[i]->cols() == 1 && divides(function->arguments()[i]))
-      return true;
-  return false;
-}
-
-/* Whether there is a DIV of DECIMALs or moments in it, which has more digits than the server thinks. */
-static bool has_wide_quotient(Item *item, uint depth= 0)
-{
-  static const uint DEPTH_MAX= 64;
-  item= item->real_item();
-  if (item->type() != Item::FUNC_ITEM || item->cols() != 1)
-    return false;
-  const Item_func *function= static_cast<Item_func *>(item);
-  const bool divides= is_one_of(function, {"DIV"});
-  for (uint i= 0; i < function->argument_count(); i++)
-    if (depth > DEPTH_MAX || (divides && function->arguments()[i]->cmp_type() != INT_RESULT) || has_wide_quotient(function->arguments()[i], depth + 1))
       return true;
   return false;
 }
@@ -618,6 +613,7 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   if (served->may_warn && m_is_condition)
     may_say= !is_asked_in_parts ? (may_fail ? PANDO_SAYING_ERRORS : PANDO_SAYING_WARNINGS) :
              m_hears_constants ? PANDO_SAYING_OF_PARTS : PANDO_SAYING_NOTHING;
+  m_warning_met+= served->may_warn;
   served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || m_is_condition || !served->may_warn) &&
                     !(m_is_order && m_has_joins && served->may_warn);
   const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);

@@ -270,6 +270,7 @@ private:
   bool arithmetic(Item_func *function, PandoOperation operation, Said *said);
   bool division(Item_func *function, Said *said);
   bool divide(const Said &first, const Said &second, uint increment, Said *said);
+  bool null_if(Item_func *function, Said *said);
   bool negation(Item_func *function, Said *said);
   bool choice(Item_func *function, const std::vector<std::pair<Item *, Item *>> &whens, Item *otherwise, Said *said);
   bool case_of(Item_func *function, Said *said);
@@ -283,7 +284,9 @@ private:
   std::string passes(const Text_change &test, const Said &said);
   bool sort_by_all(Item *item, bool may_wrap, Said *said);
   bool aggregate(Item_sum *sum, Said *said);
-  bool addend(Item_sum *sum, PandoFunction function, Said *of, Value_kind *kind);
+  bool addend(Item_sum *sum, PandoFunction function, Said *of, Value_kind *kind, bool may_warn, std::string *is_sure);
+  bool counts_groups_in_table() const;
+  bool quotient_addend(Item *argument, bool may_warn, Said *of, std::string *is_sure);
   bool average(Item_sum_avg *sum, const Said &of, const Value_kind &kind, Said *said);
   bool extreme(Item_sum *sum, Item *argument, Said *of);
   bool of_moments(Item_sum *sum, PandoFunction function, Said *said);
@@ -410,6 +413,8 @@ private:
   uint m_bend= 0;
   /* What Items say may be told, if the engine answers: of constants, and of rows, which of those beyond a LIMIT is open. */
   bool m_hears_constants= false, m_hears_rows= true;
+  /* How often there was an expression of the server's that may warn. */
+  uint m_warning_met= 0;
 };
 
 /* select_place.cc: the handlers that have a table's rows. None: it is not a table of the engine, or not one that may be read so. */
@@ -450,6 +455,9 @@ bool has_zerofill(Item *item);
 
 /* Whether a value has no more digits than the server thinks. */
 bool has_digits_of_type(Item *argument, const Said &of);
+
+/* Whether there is a DIV of something else than integers in it that has more digits than the server thinks. */
+bool has_wide_quotient(Item *item, uint depth= 0);
 
 /* Whether it is a column whose bytes are in the order of its values. */
 bool has_order_of_bytes(const Item *item);
