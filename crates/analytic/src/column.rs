@@ -7,6 +7,8 @@ use pando_column::vector::{Strings, Values, Vector};
 use pando_query::cells::{Cells, Codes, Entries};
 use pando_query::{Failure, Form, Place, Why};
 
+use crate::packing::Packing;
+
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -325,10 +327,15 @@ impl Column {
                 _ => (0..vector.rows()).find_map(|row| vector.get(row)).map_or(8, <[u8]>::len),
             },
         };
-        let rows = self.rows();
-        let values: Option<Vec<i64>> = (0..rows)
-            .map(|row| if self.is_null(row) { Some(0) } else { moment(self.number(row), size, kind) })
-            .collect();
+        let packing = Packing::of(size, kind == Kind::DateTime)?;
+        let values: Option<Vec<i64>> = match (&self.data, &self.nulls) {
+            (Data::Small(values), None) => {
+                values.iter().map(|value| packing.moment((*value).into())).collect()
+            }
+            _ => (0..self.rows())
+                .map(|row| if self.is_null(row) { Some(0) } else { packing.moment(self.number(row)) })
+                .collect(),
+        };
         self.data = Data::Small(values?);
         Some(())
     }
@@ -539,25 +546,9 @@ fn real_of(bytes: &[u8]) -> Option<f64> {
     }
 }
 
-/// Bits of microseconds in a packed moment.
-const MICRO_BITS: u32 = 24;
-
 /// A moment of `size` bytes, packed as it is compared.
 pub(crate) fn moment(stored: i128, size: usize, kind: Kind) -> Option<i64> {
-    let (whole_bytes, offset) = match kind {
-        Kind::DateTime => (5, 0x80_0000_0000i128),
-        _ => (3, 0x80_0000i128),
-    };
-    let behind = size.checked_sub(whole_bytes)?;
-    let unit = [1_000_000i128, 10_000, 100, 1].get(behind)?;
-    let shifted = stored - (offset << (8 * behind));
-    // Negative times: both parts are negative together.
-    let (whole, fraction) = (shifted.div_euclid(1 << (8 * behind)), shifted.rem_euclid(1 << (8 * behind)));
-    let (whole, fraction) = match shifted < 0 && fraction > 0 {
-        true => (whole + 1, fraction - (1 << (8 * behind))),
-        false => (whole, fraction),
-    };
-    i64::try_from((whole << MICRO_BITS) + if behind == 0 { 0 } else { fraction * unit }).ok()
+    Packing::of(size, kind == Kind::DateTime)?.moment(stored)
 }
 
 /// Rows, as columns.

@@ -44,6 +44,7 @@ mod measure;
 mod memo;
 mod moments;
 mod near_order;
+mod packing;
 mod partition;
 mod plan;
 mod planner;
