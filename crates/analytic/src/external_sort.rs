@@ -184,7 +184,8 @@ impl Keeper<'_> {
         own.fresh_bytes += bytes;
         own.fresh.push(batch);
         // They are there twice when they are put together.
-        let is_taken = self.budget.try_take(2 * bytes);
+        let is_taken =
+            own.taken + own.fresh_taken + 2 * bytes <= self.share && self.budget.try_take(2 * bytes);
         own.fresh_taken += if is_taken { 2 * bytes } else { 0 };
         let rows: usize = own.fresh.iter().map(|batch| batch.rows).sum();
         // At least as much as is kept: so each row is copied a few times at most.
@@ -232,13 +233,6 @@ impl Keeper<'_> {
 impl Own {
     /// Takes all its rows: those that may be among the first.
     fn first(&mut self, order: &Order<'_>, wanted: usize, budget: &Arc<Budget>) -> Result<Batch> {
-        let taken = std::mem::take(&mut self.fresh_taken);
-        let first = self.first_of_all(order, wanted, budget);
-        budget.release(taken);
-        first
-    }
-
-    fn first_of_all(&mut self, order: &Order<'_>, wanted: usize, budget: &Arc<Budget>) -> Result<Batch> {
         let mut batches = std::mem::take(&mut self.batches);
         batches.append(&mut self.fresh);
         budget.release(std::mem::take(&mut self.taken));
@@ -247,23 +241,12 @@ impl Own {
         self.fresh_texts.clear();
         let all = Batch::concat(&batches, order.kinds);
         drop(batches);
-        let columns = order.columns(&all)?;
-        let keys: Vec<_> = order
-            .by
-            .iter()
-            .zip(&columns)
-            .map(|((expr, down), of)| (of.clone(), expr.kind(), *down))
-            .collect();
-        // What sorting takes is given back.
-        let budget = Budget::part(budget, usize::MAX);
-        let (rows, last) = match sort::first(&keys, all.rows, wanted, &budget, order.eval) {
-            Err(Failure::GivenBack(Why::Memory)) => return Ok(all.detached()),
-            first => first?,
-        };
-        if let (Some(first), Some(last), Some(column)) = (&order.first, last, columns.first()) {
-            first.note(column, last as usize, order.eval.texts)?;
-        }
-        Ok(all.gather(&rows).with_own_texts())
+        // Now they are there once.
+        let taken = std::mem::take(&mut self.fresh_taken);
+        budget.release(taken - taken / 2);
+        let first = first_of_all(all, order, wanted, budget);
+        budget.release(taken / 2);
+        first
     }
 
     /// Writes all rows as a run.
@@ -307,6 +290,23 @@ impl Own {
         self.untaken = 0;
         Ok(())
     }
+}
+
+/// The rows that may be among the first, in memory of their own.
+fn first_of_all(all: Batch, order: &Order<'_>, wanted: usize, budget: &Arc<Budget>) -> Result<Batch> {
+    let columns = order.columns(&all)?;
+    let keys: Vec<_> =
+        order.by.iter().zip(&columns).map(|((expr, down), of)| (of.clone(), expr.kind(), *down)).collect();
+    // What sorting takes is given back.
+    let budget = Budget::part(budget, usize::MAX);
+    let (rows, last) = match sort::first(&keys, all.rows, wanted, &budget, order.eval) {
+        Err(Failure::GivenBack(Why::Memory)) => return Ok(all.detached()),
+        first => first?,
+    };
+    if let (Some(first), Some(last), Some(column)) = (&order.first, last, columns.first()) {
+        first.note(column, last as usize, order.eval.texts)?;
+    }
+    Ok(all.gather(&rows).with_own_texts())
 }
 
 /// Before what follows a value: NULL comes first; numbers that do not fit lie around those that do.
@@ -622,7 +622,7 @@ mod tests {
         for is_short in [false, true] {
             let budget = Arc::new(Budget::new(16 << 20));
             let keeper =
-                Keeper { order: &order, spill: None, budget: &budget, share: 1 << 20, wanted: Some(10) };
+                Keeper { order: &order, spill: None, budget: &budget, share: 8 << 20, wanted: Some(10) };
             if is_short {
                 assert!(budget.try_take((16 << 20) - 5000));
             }

@@ -368,6 +368,11 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   const Restored outer_bending(m_is_bending);
   const Restored outer_condition(m_is_condition);
   const Restored outer_having(m_is_in_having);
+  const Restored outer_hearing(m_hears_conditions);
+  const Restored outer_rows(m_hears_rows);
+  /* The server asks no more rows when it has so many different ones. */
+  m_hears_conditions&= !block.is_distinct || !block.is_cut || block.join->order;
+  m_hears_rows&= m_hears_conditions;
   m_select= select;
   m_is_bending= false;
   m_union_types= nullptr;

@@ -22,6 +22,9 @@ bool Select_translator::is_constant(Item *item) const
 {
   if (item->cols() != 1 || item->with_subquery() || item->with_sum_func())
     return false;
+  /* NULLIF keeps its first argument so: one of all rows, as COUNT(*) is, looks at no column. */
+  if (const Item *kept= without_cache(item); !kept || kept->with_sum_func() || kept->with_subquery() || kept->with_window_func())
+    return false;
   if (item->basic_const_item())
     return true;
   return item->fixed() && item->const_item() && !item->used_tables() && item->can_eval_in_optimize() && !keeps_converted(item) && !acts(item) &&

@@ -33,7 +33,7 @@ void Select_translator::hold(const Item *item, Said *said)
   B::make_sure(&said->bytes, fits);
 }
 
-/* A column of a table that the server groups by with its filling, as CHAR in a NO PAD collation, and sorts by without. Where two values are equal with
+/* A column of a table that the server groups by with its filling, as CHAR in a NO PAD collation, and sorts some expressions of it by without. Where two values are equal with
    it, or without, and are not the same text, the groups are a matter of the plan; where none are, both ways are the same. The first would need a
    value that ends with what weighs as a space; of the second the query is given back as of all texts that are equal and not the same. */
 Field *Select_translator::filled_field(Item *item) const

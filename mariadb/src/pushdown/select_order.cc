@@ -58,6 +58,8 @@ bool Select_translator::order_item(const ORDER *order, Block *block)
 {
   Item *item= *order->item;
   Said by;
+  if (filled_field(item))
+    return refuse("an order by CHAR in a NO PAD collation");
   const auto name= block->names.find(item);
   const bool has_name= name != block->names.end();
   const bool is_said_again= !has_name || !item->with_subquery();

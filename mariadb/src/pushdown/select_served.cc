@@ -614,7 +614,7 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
     may_say= !is_asked_in_parts ? (may_fail ? PANDO_SAYING_ERRORS : PANDO_SAYING_WARNINGS) :
              m_hears_constants ? PANDO_SAYING_OF_PARTS : PANDO_SAYING_NOTHING;
   m_warning_met+= served->may_warn;
-  served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || m_is_condition || !served->may_warn) &&
+  served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || (m_is_condition && m_hears_conditions) || !served->may_warn) &&
                     !(m_is_order && m_has_joins && served->may_warn);
   const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
   const uint number= uint(known - served_expressions.begin());

@@ -412,7 +412,7 @@ private:
   std::vector<const Item_sum *> m_bent;
   uint m_bend= 0;
   /* What Items say may be told, if the engine answers: of constants, and of rows, which of those beyond a LIMIT is open. */
-  bool m_hears_constants= false, m_hears_rows= true;
+  bool m_hears_constants= false, m_hears_rows= true, m_hears_conditions= true;
   /* How often there was an expression of the server's that may warn. */
   uint m_warning_met= 0;
 };

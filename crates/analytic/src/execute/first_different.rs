@@ -64,7 +64,8 @@ impl Run<'_> {
         Ok(pipeline)
     }
 
-    /// So many different rows, or all of them; `None`: those that are looked at have not so many.
+    /// So many different rows, or all of them; `None`: those that are looked at have not so many. Where they do not fit into memory, the query
+    /// is given back: the server ends with them, and to find all others would take far longer.
     fn among_first(&mut self, input: &Plan, groups: &[(Slot, Expr)], wanted: usize) -> Result<Option<Batch>> {
         let of = self.gathering(input, groups, &[], false)?;
         let (budget, texts, is_stopped) =
@@ -93,7 +94,6 @@ impl Run<'_> {
         let is_enough = match result {
             Ok(_) => true,
             Err(Failure::GivenBack(Why::Stopped)) if !is_stopped() => found.count() >= wanted,
-            Err(Failure::GivenBack(Why::Memory)) => false,
             Err(failure) => return Err(failure),
         };
         if is_enough {
