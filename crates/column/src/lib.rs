@@ -22,6 +22,7 @@
 mod builder;
 mod columnar;
 mod compression;
+mod concat;
 mod decode;
 pub mod format;
 #[cfg(feature = "fuzz")]

@@ -139,6 +139,14 @@ impl Strings {
         self.ends.push(u32::try_from(self.bytes.len()).expect("strings of a vector are less than 4 GiB"));
     }
 
+    /// Adds all of `other`. Panics beyond 4 GiB in all.
+    pub fn extend(&mut self, other: &Strings) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        assert!(u32::try_from(self.bytes.len()).is_ok(), "strings of a vector are less than 4 GiB");
+        self.ends.extend(other.ends.iter().map(|end| end + before as u32));
+    }
+
     /// The string with this number. Panics if there is none.
     #[inline]
     pub fn get(&self, number: usize) -> &[u8] {

@@ -61,6 +61,8 @@ struct World {
     usual: Vec<Want>,
     /// Blocks whose last columns were read later.
     late: u64,
+    /// How many blocks were fewer because they had several segments.
+    spans: i64,
 }
 
 impl World {
@@ -74,7 +76,7 @@ impl World {
         let end = rng.random_bool(0.4).then_some(0);
         let usual = [Want::Stored(rng.random_range(0..4)), Want::Key { offset: 1, size: 5 }, Want::Stored(1)];
         let usual = usual[..rng.random_range(0..4)].to_vec();
-        World { rng, db, table, keys, end, usual, late: 0 }
+        World { rng, db, table, keys, end, usual, late: 0, spans: 0 }
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -215,7 +217,6 @@ impl World {
         };
         let (begin, end) = (bound(self), bound(self));
         let expected = by_cursor(&view, &table, &wants, begin.as_deref(), end.as_deref());
-        let mut found = Vec::new();
         // In parts, or at once.
         let is_inside = |key: &&Vec<u8>| {
             begin.as_ref().is_none_or(|begin| *key > begin) && end.as_ref().is_none_or(|end| *key < end)
@@ -227,19 +228,27 @@ impl World {
             parts.extend(bounds.iter().filter(is_inside).map(|key| Some(key.clone())));
         }
         parts.push(end.clone());
-        for part in parts.windows(2) {
-            let mut blocks = view.blocks(layouts, &wants, part[0].as_deref(), part[1].as_deref()).unwrap();
-            let is_late: Vec<bool> = wants.iter().map(|_| self.rng.random_bool(0.3)).collect();
-            blocks.read_late(layouts, &wants, &is_late);
-            while let Some(mut block) = blocks.next().unwrap() {
-                let missing = (0..wants.len()).filter(|at| block.vectors[*at].rows() < block.rows);
-                assert!(missing.into_iter().all(|at| is_late[at] && !block.is_complete));
-                assert_eq!(blocks.complete(&mut block, None).unwrap(), Some(block.rows));
-                found.extend(cells(&block, &wants));
+        for by_spans in [false, true] {
+            let mut found = Vec::new();
+            for part in parts.windows(2) {
+                let (begin, end) = (part[0].as_deref(), part[1].as_deref());
+                let mut blocks = view.blocks(layouts, &wants, begin, end).unwrap();
+                let is_late: Vec<bool> = wants.iter().map(|_| self.rng.random_bool(0.3)).collect();
+                blocks.read_late(layouts, &wants, &is_late);
+                if by_spans {
+                    blocks.by_spans();
+                }
+                while let Some(mut block) = blocks.next().unwrap() {
+                    self.spans += if by_spans { -1 } else { 1 };
+                    let missing = (0..wants.len()).filter(|at| block.vectors[*at].rows() < block.rows);
+                    assert!(missing.into_iter().all(|at| is_late[at] && !block.is_complete));
+                    assert_eq!(blocks.complete(&mut block, None).unwrap(), Some(block.rows));
+                    found.extend(cells(&block, &wants));
+                }
             }
+            assert_eq!(found.len(), expected.len(), "rows in {begin:?}..{end:?}");
+            assert_eq!(found, expected);
         }
-        assert_eq!(found.len(), expected.len(), "rows in {begin:?}..{end:?}");
-        assert_eq!(found, expected);
 
         let Some(want) = wants.first() else { return };
         let kind = match want {
@@ -253,12 +262,21 @@ impl World {
         // What the condition does not look at is read of blocks of which it leaves rows.
         let is_late: Vec<bool> = (0..wants.len()).map(|at| at > 0 && self.rng.random_bool(0.5)).collect();
         blocks.read_late(layouts, &wants, &is_late);
+        if self.rng.random_bool(0.5) {
+            blocks.by_spans();
+        }
+        // Of what is read later, only the rows that are asked for count.
+        let asks_for_some = self.rng.random_bool(0.5);
         while let Some(mut block) = blocks.next_where(&|zones| within.verdict(zones)).unwrap() {
-            if !(0..block.rows).any(|row| within.holds(block.vectors[0].get(row))) {
+            let left = (0..block.rows as u32).filter(|row| within.holds(block.vectors[0].get(*row as usize)));
+            let left: Vec<u32> = left.collect();
+            if left.is_empty() {
                 continue;
             }
             self.late += u64::from(!block.is_complete);
-            assert!(blocks.complete(&mut block, None).unwrap().is_some() && block.is_complete);
+            let asked_for = asks_for_some.then_some(left.as_slice());
+            assert!(blocks.complete(&mut block, asked_for).unwrap().is_some() && block.is_complete);
+            assert!(block.vectors.iter().all(|vector| vector.rows() == block.rows));
             let rows = cells(&block, &wants);
             let holds = |cells: &Vec<Option<Vec<u8>>>| within.holds(cells[0].as_deref());
             assert!(!block.is_all_wanted || rows.iter().all(holds), "{want:?}, {within:?}");
@@ -448,8 +466,10 @@ fn values(table: &Table, row: &[u8]) -> Vec<Option<Vec<u8>>> {
     value.collect()
 }
 
-/// Gives how many rows were read as columns, how many were passed over, and how many filtered.
-fn run(seed: u64) -> [u64; 4] {
+/// Gives how many rows were read as columns, how many were passed over, and how many filtered; of how many blocks columns were read
+/// later, and how many fewer blocks several segments
+/// at once were.
+fn run(seed: u64) -> [u64; 5] {
     let mut world = World::new(seed);
     for _ in 0..world.rng.random_range(1..60) {
         world.work();
@@ -481,14 +501,14 @@ fn run(seed: u64) -> [u64; 4] {
         txn.rollback();
     }
     drop(old);
-    let World { db, table, late, .. } = world;
+    let World { db, table, late, spans, .. } = world;
     drop(table);
     db.close().unwrap();
     let metrics = db.metrics();
     let [in_columns, skipped, filtered] =
         [&metrics.rows_aggregated_in_columns, &metrics.rows_skipped, &metrics.rows_filtered]
             .map(|of| of.get());
-    [in_columns, skipped, filtered, late]
+    [in_columns, skipped, filtered, late, spans as u64]
 }
 
 #[test]
@@ -496,14 +516,15 @@ fn blocks_are_the_rows_of_a_cursor() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
     let first = number("PANDO_BLOCKS_SEED", 1);
     let seeds = number("PANDO_BLOCKS_SEEDS", 60);
-    let mut sums = [0; 4];
+    let mut sums = [0; 5];
     for counts in (first..first + seeds).map(run) {
         sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
-    let [in_columns, skipped, filtered, late] = sums;
+    let [in_columns, skipped, filtered, late, spans] = sums;
     assert!(in_columns > seeds * 100, "{in_columns} rows of {seeds} seeds were read as columns");
     assert!(skipped > seeds * 10, "{skipped} rows of {seeds} seeds were passed over");
     assert!(filtered > seeds * 10, "{filtered} rows of {seeds} seeds were filtered");
+    assert!(spans > seeds * 10, "{spans} fewer blocks of {seeds} seeds have several segments");
     assert!(late > seeds * 2, "of {late} blocks of {seeds} seeds columns were read later");
 }
 

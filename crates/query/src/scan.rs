@@ -138,6 +138,7 @@ impl<'a> Scan<'a> {
         let end = self.bounds.get(part);
         let (begin, end) = (begin.map(Vec::as_slice), end.map(Vec::as_slice));
         let mut blocks = self.view.blocks(self.layouts, &self.wants, begin, end)?;
+        blocks.by_spans();
         if !self.is_late.is_empty() {
             blocks.read_late(self.layouts, &self.wants, &self.is_late);
         }

@@ -10,7 +10,7 @@ use pando_column::layout::Layouts;
 use pando_column::Pick;
 
 use crate::cache::{Block, BlockCache, Part};
-use crate::columns::{part_of, pick_of, RunColumns};
+use crate::columns::{part_of, pick_of, span_pick_of, RunColumns};
 use crate::index::Index;
 use crate::loose_columns::LOOSE;
 use crate::read_ahead::ReadAhead;
@@ -28,7 +28,7 @@ pub enum CachedForm {
     Packed,
     /// A segment, decoded.
     Segment,
-    /// A column of a segment, by its number in names of blocks.
+    /// A column of a segment, or of the span that begins with it, by its number in names of blocks.
     Column(u64),
 }
 
@@ -126,17 +126,24 @@ impl Warming<'_> {
     }
 
     fn segment(&mut self, number: usize, forms: &[CachedBlock]) -> Result<()> {
-        let mut picks: Vec<Pick> = Vec::new();
+        let (mut picks, mut of_span) = (Vec::<Pick>::new(), Vec::<Pick>::new());
         for block in forms {
             match block.form {
                 CachedForm::Packed | CachedForm::Segment => self.rows(number, block.form)?,
-                CachedForm::Column(part) => picks.extend(pick_of(part).filter(|pick| part_of(pick) == part)),
+                CachedForm::Column(part) => {
+                    picks.extend(pick_of(part).filter(|pick| part_of(pick) == part));
+                    of_span.extend(span_pick_of(part));
+                }
                 CachedForm::Filter => {}
             }
         }
-        let Some(layouts) = self.layouts.filter(|_| !picks.is_empty()) else { return Ok(()) };
-        if self.columns.columns(number, layouts, &picks)?.is_some() {
+        let Some(layouts) = self.layouts else { return Ok(()) };
+        if !picks.is_empty() && self.columns.columns(number, layouts, &picks)?.is_some() {
             self.done += picks.len() as u64;
+        }
+        let span = self.columns.span_at(number);
+        if !of_span.is_empty() && self.columns.span_columns(span, layouts, &of_span, None)?.is_some() {
+            self.done += of_span.len() as u64;
         }
         Ok(())
     }

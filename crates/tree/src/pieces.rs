@@ -9,6 +9,8 @@
 //!
 //! Where a deleted range may hide records, no piece is plain; runs that it hides as a whole are left out.
 //!
+//! Who asks for it gets some plain segments that follow each other as one piece: a **span** of the run ([`RunColumns::span_at`]).
+//!
 //! What memtables have behind the last segment of a leaf comes in pieces between their marks. Those in which one memtable
 //! alone has records are **chunks**: their columns may be known from a query before ([`Chunk`]).
 
@@ -34,8 +36,10 @@ pub struct Piece {
     pub begin: Vec<u8>,
     /// The first key that is not; `None`: it goes on to the end.
     pub end: Option<Vec<u8>>,
-    /// How many rows are in it, which are the records of a segment; 0: there are none at all. `None`: they have to be merged.
+    /// How many rows are in it, which are the records of segments; 0: there are none at all. `None`: they have to be merged.
     pub plain_rows: Option<usize>,
+    /// How many segments these are; one, unless spans are asked for.
+    pub segments: usize,
     /// Its rows are those of one memtable: see [`Pieces::chunk`].
     pub is_chunk: bool,
 }
@@ -50,8 +54,12 @@ pub struct Pieces {
     begin: Option<Vec<u8>>,
     end: Option<Vec<u8>>,
     leaf: Option<Leaf>,
-    /// Part and segment of the piece given last.
-    at: (usize, usize),
+    /// Part and segments of the piece given last.
+    at: (usize, Range<usize>),
+    /// Whether spans are asked for.
+    by_spans: bool,
+    /// Where the piece given last begins, if it is a span.
+    at_begin: Option<Vec<u8>>,
     chunk: Option<Chunk>,
 }
 
@@ -96,13 +104,20 @@ impl Tree {
             begin: end.is_none_or(|end| begin < end).then(|| begin.to_vec()),
             end: end.map(<[u8]>::to_vec),
             leaf: None,
-            at: (0, 0),
+            at: (0, 0..0),
+            by_spans: false,
+            at_begin: None,
             chunk: None,
         }
     }
 }
 
 impl Pieces {
+    /// Gives spans from now on, where they are plain.
+    pub fn by_spans(&mut self) {
+        self.by_spans = true;
+    }
+
     /// The next one.
     ///
     /// # Errors
@@ -119,15 +134,37 @@ impl Pieces {
         let Some((at, end)) = leaf.nearest(&begin) else {
             return self.behind_segments(leaf, begin).map(Some);
         };
+        let number = leaf.runs[at].segments.start;
+        if self.by_spans {
+            let span = leaf.runs[at].columns.span_at(number);
+            if span.len() > 1 && leaf.are_plain((at, span.clone()), self.snapshot, &begin)? {
+                return Ok(Some(self.give_plain(leaf, (at, span), begin)));
+            }
+        }
+        if leaf.are_plain((at, number..number + 1), self.snapshot, &begin)? {
+            return Ok(Some(self.give_plain(leaf, (at, number..number + 1), begin)));
+        }
         let end = leaf.hi.iter().cloned().chain([end]).min();
-        let part = &leaf.runs[at];
-        let number = part.segments.start;
-        let is_plain = part.columns.is_plain(number, self.snapshot, &begin, leaf.hi.as_deref())
-            && !leaf.may_hide(part.min_seqno, &begin, end.as_deref())
-            && !leaf.has_others(Some(at), &begin, end.as_deref())?;
-        let rows = is_plain.then(|| leaf.runs[at].columns.rows(number));
-        (self.at, self.leaf) = ((at, number), Some(leaf));
-        Ok(Some(self.give(begin, end, rows)))
+        self.leaf = Some(leaf);
+        Ok(Some(self.give(begin, end, None)))
+    }
+
+    /// Gives the first segment of the piece given last, which is a span, as a piece instead. The others come after it.
+    pub fn first_of_span(&mut self) -> Option<Piece> {
+        let leaf = self.leaf.take()?;
+        let (at, span) = self.at.clone();
+        let begin = self.at_begin.take()?;
+        Some(self.give_plain(leaf, (at, span.start..span.start + 1), begin))
+    }
+
+    fn give_plain(&mut self, leaf: Leaf, at: (usize, Range<usize>), begin: Vec<u8>) -> Piece {
+        let columns = &leaf.runs[at.0].columns;
+        let end = leaf.hi.iter().cloned().chain([leaf.end_of(&at)]).min();
+        let rows = at.1.clone().map(|number| columns.rows(number)).sum();
+        let segments = at.1.len();
+        self.at_begin = (segments > 1).then(|| begin.clone());
+        (self.at, self.leaf) = (at, Some(leaf));
+        Piece { segments, ..self.give(begin, end, Some(rows)) }
     }
 
     /// A piece of what memtables have behind the last segment of the leaf.
@@ -154,43 +191,65 @@ impl Pieces {
         self.chunk.as_mut()
     }
 
-    /// Columns of the records of the piece given last, which is plain. `None`: it has to be read row by row.
-    pub fn columns(&mut self, layouts: &Layouts, picks: &[Pick]) -> Result<Option<Columns>> {
-        let (at, number) = self.at;
-        match &mut self.leaf {
-            Some(leaf) => leaf.runs[at].columns.columns(number, layouts, picks),
-            None => Ok(None),
+    /// Columns of the records of the piece given last, which is plain. If only some of its rows are looked at (ascending; `None`: all),
+    /// others may be NULL. `None`: a segment has to be read row by row, a span segment by segment.
+    ///
+    /// # Errors
+    /// Those of reading blocks.
+    pub fn columns(
+        &mut self,
+        layouts: &Layouts,
+        picks: &[Pick],
+        rows: Option<&[u32]>,
+    ) -> Result<Option<Columns>> {
+        let (at, segments) = &self.at;
+        let Some(leaf) = &mut self.leaf else { return Ok(None) };
+        let columns = &mut leaf.runs[*at].columns;
+        match segments.len() {
+            1 => columns.columns(segments.start, layouts, picks),
+            _ => columns.span_columns(segments.clone(), layouts, picks, rows),
         }
     }
 
-    /// The segment of the piece given last, which is plain; if it is not wanted enough to be read, only when it is in the
+    /// The segment of the piece given last, which is plain and no span; if it is not wanted enough to be read, only when it is in the
     /// cache.
     ///
     /// # Errors
     /// Those of reading blocks.
     pub fn segment(&mut self, is_to_read: bool) -> Result<Option<Arc<Segment>>> {
-        let (at, number) = self.at;
+        let (at, segments) = &self.at;
         let Some(leaf) = &mut self.leaf else { return Ok(None) };
-        let columns = &mut leaf.runs[at].columns;
+        let columns = &mut leaf.runs[*at].columns;
         match is_to_read {
-            true => columns.segment(number).map(Some),
-            false => Ok(columns.cached_segment(number)),
+            true => columns.segment(segments.start).map(Some),
+            false => Ok(columns.cached_segment(segments.start)),
         }
     }
 
     /// Counts that nobody wants the records of the piece given last, which is plain.
     pub fn skip(&self) {
-        self.leaf.iter().for_each(|leaf| leaf.runs[self.at.0].columns.skip(self.at.1));
+        let Some(leaf) = &self.leaf else { return };
+        self.at.1.clone().for_each(|number| leaf.runs[self.at.0].columns.skip(number));
     }
 
-    /// Between which values columns lie in the piece given last, which is plain; `None`: nothing is known.
-    pub fn zones<'a>(&'a self, layouts: &'a Layouts) -> Option<Zones<'a>> {
-        self.leaf.as_ref()?.runs[self.at.0].columns.zones(self.at.1, layouts)
+    /// How many segments the piece given last has, which is plain.
+    pub fn segments(&self) -> usize {
+        self.at.1.len()
     }
 
-    /// A key that no row of the piece given last is below, and one that none is above. It is plain.
-    pub fn key_bounds(&self) -> Option<(&[u8], &[u8])> {
-        Some(self.leaf.as_ref()?.runs[self.at.0].columns.key_bounds(self.at.1))
+    /// How many rows segment `nth` of the piece given last has, which is plain.
+    pub fn rows(&self, nth: usize) -> usize {
+        self.leaf.as_ref().map_or(0, |leaf| leaf.runs[self.at.0].columns.rows(self.at.1.start + nth))
+    }
+
+    /// Between which values columns lie in segment `nth` of the piece given last, which is plain; `None`: nothing is known.
+    pub fn zones<'a>(&'a self, nth: usize, layouts: &'a Layouts) -> Option<Zones<'a>> {
+        self.leaf.as_ref()?.runs[self.at.0].columns.zones(self.at.1.start + nth, layouts)
+    }
+
+    /// A key that no row of segment `nth` of the piece given last is below, and one that none is above. It is plain.
+    pub fn key_bounds(&self, nth: usize) -> Option<(&[u8], &[u8])> {
+        Some(self.leaf.as_ref()?.runs[self.at.0].columns.key_bounds(self.at.1.start + nth))
     }
 
     /// The smaller end.
@@ -231,7 +290,7 @@ impl Pieces {
             (Some(_), None) => false,
         };
         self.begin = if is_done { None } else { end.clone() };
-        Piece { begin, end, plain_rows, is_chunk: self.chunk.is_some() }
+        Piece { begin, end, plain_rows, segments: 1, is_chunk: self.chunk.is_some() }
     }
 }
 
@@ -247,8 +306,28 @@ impl Leaf {
         let parts = self.runs.iter().enumerate();
         let left = parts.filter(|(_, part)| !part.segments.is_empty());
         let (at, part) = left.min_by_key(|(_, part)| part.columns.end(part.segments.start))?;
-        let (end, is_inclusive) = part.columns.end(part.segments.start);
-        Some((at, if is_inclusive { [end, &[0]].concat() } else { end.to_vec() }))
+        let number = part.segments.start;
+        Some((at, self.end_of(&(at, number..number + 1))))
+    }
+
+    /// The first key behind segments of a run, of which there are some.
+    fn end_of(&self, (at, segments): &(usize, Range<usize>)) -> Vec<u8> {
+        let (end, is_inclusive) = self.runs[*at].columns.end(segments.end - 1);
+        if is_inclusive {
+            [end, &[0]].concat()
+        } else {
+            end.to_vec()
+        }
+    }
+
+    /// Whether the records of segments of a run are the rows from `begin` to their end. Requires: what is asked for ascends.
+    fn are_plain(&mut self, at: (usize, Range<usize>), snapshot: Seqno, begin: &[u8]) -> Result<bool> {
+        let part = &self.runs[at.0];
+        if !part.columns.are_plain(at.1.clone(), snapshot, begin, self.hi.as_deref()) {
+            return Ok(false);
+        }
+        let (min_seqno, end) = (part.min_seqno, self.end_of(&at));
+        Ok(!self.may_hide(min_seqno, begin, Some(&end)) && !self.has_others(Some(at.0), begin, Some(&end))?)
     }
 
     /// Whether a mark is at `begin`, which is behind the last segment, and the next one behind it in the leaf.

@@ -305,23 +305,55 @@ impl World {
         self.check_pieces(snapshot, b"", None);
     }
 
-    /// Pieces of the range cover it without a gap, and the records of those that are plain are the rows there. Gives how
-    /// many rows were in these.
+    /// Pieces of the range cover it without a gap, and the records of those that are plain are the rows there; also where they are given by
+    /// spans, and some of these segment by segment after all. Gives how many rows were in plain ones.
     pub(crate) fn check_pieces(&self, snapshot: Seqno, begin: &[u8], end: Option<&[u8]>) -> usize {
+        let plain = self.pieces_checked(snapshot, begin, end, None);
+        let one_by_one = 1 + snapshot as usize % 2;
+        assert_eq!(self.pieces_checked(snapshot, begin, end, Some(one_by_one)), plain, "rows by spans");
+        plain
+    }
+
+    /// By spans, of which every so many one is given segment by segment; or without spans.
+    fn pieces_checked(
+        &self,
+        snapshot: Seqno,
+        begin: &[u8],
+        end: Option<&[u8]>,
+        one_by_one: Option<usize>,
+    ) -> usize {
         let in_range = |key: &[u8], lo: &[u8], hi: Option<&[u8]>| lo <= key && hi.is_none_or(|hi| key < hi);
         let rows = self.model.rows(snapshot);
         let mut rows = rows.iter().filter(|(key, _)| in_range(key, begin, end)).peekable();
         let mut pieces = self.tree.pieces(snapshot, begin, end);
         let (mut at, mut is_over) = (begin.to_vec(), end.is_some_and(|end| end <= begin));
-        let mut plain = 0;
-        while let Some(piece) = pieces.next().unwrap() {
+        let (mut plain, mut spans) = (0, 0);
+        if one_by_one.is_some() {
+            pieces.by_spans();
+        }
+        while let Some(mut piece) = pieces.next().unwrap() {
+            if piece.segments > 1 {
+                spans += 1;
+                if one_by_one.is_some_and(|each| spans % each == 0) {
+                    piece = pieces.first_of_span().unwrap();
+                    assert_eq!(piece.segments, 1);
+                }
+            }
             assert!(!is_over && piece.begin == at, "{piece:?} after {at:?} of {begin:?}..{end:?}");
             let hi = piece.end.as_deref();
             let mut own = Vec::new();
             while let Some(row) = rows.next_if(|(key, _)| in_range(key, &piece.begin, hi)) {
                 own.push(row.clone());
             }
-            if let Some(count) = piece.plain_rows {
+            if piece.segments > 1 {
+                assert!(one_by_one.is_some() && piece.segments == pieces.segments());
+                assert_eq!(piece.plain_rows, Some(own.len()), "{piece:?} at {snapshot}");
+                assert_eq!((0..piece.segments).map(|nth| pieces.rows(nth)).sum::<usize>(), own.len());
+                let bounds =
+                    (pieces.key_bounds(0).unwrap().0, pieces.key_bounds(piece.segments - 1).unwrap().1);
+                assert!(own.iter().all(|(key, _)| bounds.0 <= &key[..] && &key[..] <= bounds.1));
+                plain += own.len();
+            } else if let Some(count) = piece.plain_rows {
                 let segment = if count == 0 { None } else { pieces.segment(true).unwrap() };
                 let row = |segment: &pando_column::Segment, at: usize| {
                     (segment.key(at).to_vec(), segment.value(at).to_vec())

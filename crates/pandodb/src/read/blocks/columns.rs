@@ -38,9 +38,9 @@ impl ColumnReader {
         (&self.layouts, &self.picks)
     }
 
-    /// What is known of the segment that the pieces gave last.
-    pub(super) fn zones<'a>(&'a self, pieces: &'a Pieces) -> Zones<'a> {
-        Zones { layouts: &self.layouts, wants: &self.wants, pieces, has_references: self.has_references }
+    /// What is known of segment `nth` of the piece that the pieces gave last.
+    pub(super) fn zones<'a>(&'a self, pieces: &'a Pieces, nth: usize) -> Zones<'a> {
+        Zones { layouts: &self.layouts, wants: &self.wants, pieces, nth, has_references: self.has_references }
     }
 
     /// For each want its vector, from what was read of a segment of `rows` rows. `None`: the segment does not have what

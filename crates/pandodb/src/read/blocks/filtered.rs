@@ -191,7 +191,7 @@ impl FilteredRows {
         let (needed, metrics) = (&self.needed, &self.metrics);
         let (leniency, found) = (&mut self.leniency, &mut self.found);
         self.blocks.advance(&mut |blocks, rows| {
-            let verdict = match condition.verdict(&blocks.columns.zones(&blocks.pieces)) {
+            let verdict = match condition.verdict(&blocks.columns.zones(&blocks.pieces, 0)) {
                 Verdict::Some if leniency.is_free() => Verdict::All,
                 verdict => verdict,
             };
@@ -226,7 +226,7 @@ impl FilteredRows {
 fn read(blocks: &mut Blocks, of: Option<&ColumnReader>, rows: usize) -> Result<Option<Vec<Arc<Vector>>>> {
     let reader = of.unwrap_or(&blocks.columns);
     let (layouts, picks) = reader.wanted();
-    Ok(blocks.pieces.columns(layouts, picks)?.and_then(|columns| reader.vectors(rows, columns)))
+    Ok(blocks.pieces.columns(layouts, picks, None)?.and_then(|columns| reader.vectors(rows, columns)))
 }
 
 /// Where rows of the piece given last are taken from.

@@ -35,11 +35,17 @@ impl Late {
         Late { early, early_at, rest, rest_at, nothing: Arc::new(Vector::all_null(0)) }
     }
 
-    /// The late vectors of the segment that the pieces gave last, which has so many rows. `None`: it cannot be read by columns.
-    pub(super) fn read(&self, rows: usize, pieces: &mut Pieces) -> Result<Option<Vec<Arc<Vector>>>> {
+    /// The late vectors of the segments that the pieces gave last, which have so many rows, of which these are looked at (`None`: all).
+    /// `None`: they cannot be read by columns.
+    pub(super) fn read(
+        &self,
+        count: usize,
+        rows: Option<&[u32]>,
+        pieces: &mut Pieces,
+    ) -> Result<Option<Vec<Arc<Vector>>>> {
         let (layouts, picks) = self.rest.wanted();
-        let columns = pieces.columns(layouts, picks)?;
-        Ok(columns.and_then(|columns| self.rest.vectors(rows, columns)))
+        let columns = pieces.columns(layouts, picks, rows)?;
+        Ok(columns.and_then(|columns| self.rest.vectors(count, columns)))
     }
 
     /// The vectors that were read, each at its place.

@@ -74,6 +74,8 @@ enum Read {
     Skipped,
     /// It is left to a cursor.
     RowByRow,
+    /// It is a span, whose segments are read one by one.
+    BySegment,
 }
 
 /// Gives the rows of a part of a view in blocks; of one thread.
@@ -154,6 +156,11 @@ impl Blocks {
         self.next_where(&|_| Verdict::Some)
     }
 
+    /// Gives the rows of some segments that follow each other as one block from now on: for who goes over many.
+    pub fn by_spans(&mut self) {
+        self.pieces.by_spans();
+    }
+
     /// As `next`, but without the rows of segments of which none is wanted.
     ///
     /// # Errors
@@ -190,7 +197,7 @@ impl Blocks {
     pub fn complete(&mut self, block: &mut Block, rows: Option<&[u32]>) -> Result<Option<usize>> {
         let count = rows.map_or(block.rows, <[u32]>::len);
         let Some(late) = self.late.as_ref().filter(|_| !block.is_complete) else { return Ok(Some(count)) };
-        let Some(vectors) = late.read(block.rows, &mut self.pieces)? else { return Ok(None) };
+        let Some(vectors) = late.read(block.rows, rows, &mut self.pieces)? else { return Ok(None) };
         late.place(vectors, &mut block.vectors);
         block.is_complete = true;
         match self.large.has_any(&block.vectors) {
@@ -269,14 +276,12 @@ impl Blocks {
     /// there is anything of both.
     fn advance(&mut self, read: &mut dyn FnMut(&mut Blocks, usize) -> Result<Read>) -> Result<bool> {
         let mut begin: Option<Vec<u8>> = None;
-        while let Some(piece) = self.pieces.next()? {
-            let outcome = match piece.plain_rows {
-                Some(_) if self.has_own(&piece)? => Read::RowByRow,
-                Some(0) => Read::Skipped,
-                Some(rows) => read(self, rows)?,
-                None if piece.is_chunk && self.takes_chunks && !self.has_own(&piece)? => self.chunk()?,
-                None => Read::RowByRow,
-            };
+        while let Some(mut piece) = self.pieces.next()? {
+            let mut outcome = self.of_piece(&piece, read)?;
+            if matches!(outcome, Read::BySegment) {
+                piece = self.pieces.first_of_span().unwrap_or(piece);
+                outcome = self.of_piece(&piece, read)?;
+            }
             if matches!(outcome, Read::RowByRow) {
                 begin.get_or_insert(piece.begin);
                 continue;
@@ -293,13 +298,30 @@ impl Blocks {
         Ok(true)
     }
 
+    /// Reads the piece given last.
+    fn of_piece(
+        &mut self,
+        piece: &Piece,
+        read: &mut dyn FnMut(&mut Blocks, usize) -> Result<Read>,
+    ) -> Result<Read> {
+        match piece.plain_rows {
+            Some(_) if self.has_own(piece)? => {
+                Ok(if piece.segments > 1 { Read::BySegment } else { Read::RowByRow })
+            }
+            Some(0) => Ok(Read::Skipped),
+            Some(rows) => read(self, rows),
+            None if piece.is_chunk && self.takes_chunks && !self.has_own(piece)? => self.chunk(),
+            None => Ok(Read::RowByRow),
+        }
+    }
+
     fn between(&self, begin: &[u8], end: Option<&[u8]>) -> Result<ViewCursor> {
         self.sight.cursor(Some(begin), end, self.own.as_ref().map(|(_, own)| own))
     }
 
     /// Reads the columns of the piece given last, which has so many rows.
     fn columns_of(&mut self, rows: usize, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Result<Read> {
-        let verdict = judge(&self.columns.zones(&self.pieces));
+        let Some(verdict) = self.verdict(rows, judge) else { return Ok(Read::BySegment) };
         if verdict == Verdict::None {
             self.pieces.skip();
             self.rows_skipped += rows as u64;
@@ -309,21 +331,45 @@ impl Blocks {
         let late = self.late.as_ref();
         let reader = late.map_or(&self.columns, |late| &late.early);
         let (layouts, picks) = reader.wanted();
-        let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(Read::RowByRow) };
-        let Some(vectors) = reader.vectors(rows, columns) else { return Ok(Read::RowByRow) };
+        let columns = self.pieces.columns(layouts, picks, None)?;
+        let Some(vectors) = columns.and_then(|columns| reader.vectors(rows, columns)) else {
+            return Ok(if self.pieces.segments() > 1 { Read::BySegment } else { Read::RowByRow });
+        };
         let mut block = Block { rows, vectors, is_all_wanted, is_complete: true };
         if let Some(late) = late {
             block.vectors = late.placed(block.vectors);
             block.is_complete = false;
             if self.large.has_any(&block.vectors) {
                 // It is given in parts, with all that is wanted.
-                let Some(vectors) = late.read(rows, &mut self.pieces)? else { return Ok(Read::RowByRow) };
+                let Some(vectors) = late.read(rows, None, &mut self.pieces)? else {
+                    return Ok(Read::RowByRow);
+                };
                 late.place(vectors, &mut block.vectors);
                 block.is_complete = true;
             }
         }
         self.waiting = Some(block);
         Ok(Read::Ready)
+    }
+
+    /// How many of the rows of the piece given last are wanted. `None`: of a span, so few segments are that each is judged alone.
+    fn verdict(&self, rows: usize, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Option<Verdict> {
+        let of_segment = |nth| judge(&self.columns.zones(&self.pieces, nth));
+        if self.pieces.segments() == 1 {
+            return Some(of_segment(0));
+        }
+        let (mut wanted, mut verdict) = (0, Verdict::All);
+        for nth in 0..self.pieces.segments() {
+            match of_segment(nth) {
+                Verdict::All => wanted += self.pieces.rows(nth),
+                Verdict::Some => (wanted, verdict) = (wanted + self.pieces.rows(nth), Verdict::Some),
+                Verdict::None => verdict = Verdict::Some,
+            }
+        }
+        match wanted {
+            0 => Some(Verdict::None),
+            _ => (wanted * 2 >= rows).then_some(verdict),
+        }
     }
 
     /// Whether there are own writes in the piece, which comes after those asked for before.

@@ -33,6 +33,8 @@ pub struct Zones<'a> {
     pub(super) layouts: &'a Layouts,
     pub(super) wants: &'a [Want],
     pub(super) pieces: &'a Pieces,
+    /// Number of the segment in the piece that the pieces gave last.
+    pub(super) nth: usize,
     /// Rows may refer to large values.
     pub(super) has_references: bool,
 }
@@ -50,7 +52,7 @@ impl Zones<'_> {
 
     /// Keys ascend: where two have the same bytes before, so have those between them, and what comes then ascends, too.
     fn of_key(&self, offset: usize, size: usize) -> Option<Zone> {
-        let (least, most) = self.pieces.key_bounds()?;
+        let (least, most) = self.pieces.key_bounds(self.nth)?;
         if least.get(..offset)? != most.get(..offset)? {
             return None;
         }
@@ -60,7 +62,7 @@ impl Zones<'_> {
 
     /// As `of_key`. Nothing is said of texts, which compare otherwise than their bytes.
     fn of_key_part(&self, path: &KeyPath) -> Option<Zone> {
-        let (least, most) = self.pieces.key_bounds()?;
+        let (least, most) = self.pieces.key_bounds(self.nth)?;
         if path.width() == 0 || least.get(..path.offset(least)?)? != most.get(..path.offset(most)?)? {
             return None;
         }
@@ -78,7 +80,7 @@ impl Zones<'_> {
             // It may be that of references.
             return None;
         }
-        let zones = self.pieces.zones(self.layouts)?;
+        let zones = self.pieces.zones(self.nth, self.layouts)?;
         let Some(then) = zones.layout.columns.iter().find(|column| column.id == now.id) else {
             return Some(added(now));
         };
