@@ -6,6 +6,7 @@ mod cursors;
 mod lookups;
 mod merges;
 mod packed;
+mod spans;
 mod trouble;
 mod wholes;
 
