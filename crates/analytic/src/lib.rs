@@ -20,6 +20,7 @@ mod budget;
 mod column;
 mod concat;
 mod decode;
+mod determined;
 mod direct_groups;
 mod distinct;
 mod domain;

@@ -11,6 +11,7 @@ use pando_query::{Failure, Why};
 
 use crate::block::{Block, From, Source};
 use crate::column::{Kind, Value};
+use crate::determined;
 use crate::domain::Around;
 use crate::estimate::{of_join, selectivity};
 use crate::eval::{wrong_plan, Result};
@@ -427,13 +428,20 @@ impl<'a> Planner<'a> {
             })
             .product();
         let rows = if is_one { 1.0 } else { of_groups.min(input.rows).max(1.0) };
-        let slots = groups.iter().map(|(slot, _)| *slot).chain(told.iter().map(|told| told.slot)).collect();
+        let slots: Vec<Slot> =
+            groups.iter().map(|(slot, _)| *slot).chain(told.iter().map(|told| told.slot)).collect();
         let (unit, order) = match &block.rollup {
             Some(descends) => {
                 self.rolled_up(Unit { slots, rows, ..input }, groups, told, descends, &having)?
             }
             None => {
-                let plan = Plan::Aggregate { input: Box::new(input.plan), groups, told, is_one };
+                let (groups, determined) = determined::split(groups);
+                let mut plan = Plan::Aggregate { input: Box::new(input.plan), groups, told, is_one };
+                if !determined.is_empty() {
+                    let known = plan.slots().into_iter().map(|(slot, kind)| (slot, Expr::Slot(slot, kind)));
+                    let outputs = known.chain(determined).collect();
+                    plan = Plan::Project(Box::new(plan), outputs);
+                }
                 (Unit { plan, slots, rows }, order)
             }
         };
