@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pando_base::{Result, Seqno};
+use pando_base::{Result, RunId, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::vector::Vector;
 use pando_column::{pick, Pick, Segment, Zones};
@@ -27,13 +27,13 @@ const SPAN_RAW_BYTES: u64 = 4 << 20;
 /// Where rows are looked at in one of so many segments or less, only these segments are read.
 const SPAN_SEGMENTS_OF_ONE_LOOKED_AT: usize = 2;
 
-/// What the cache keeps of what is decoded.
+/// For whom a segment is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keep {
-    /// Nothing: the caller keeps it in another form.
-    None,
-    /// Each column of each segment.
-    Each,
+enum For {
+    /// For itself: the cache keeps its columns.
+    Itself,
+    /// For the span that ends before this segment: the cache keeps that one's columns.
+    SpanUntil(usize),
 }
 
 /// What a segment or a span has of the wanted columns.
@@ -63,6 +63,11 @@ impl RunColumns {
     pub fn new(run: &Arc<Run>) -> Result<RunColumns> {
         let index = run.index()?;
         Ok(RunColumns { run: run.clone(), index, read_ahead: ReadAhead::new(), noted: Vec::new() })
+    }
+
+    /// The run that it is of.
+    pub fn run_id(&self) -> RunId {
+        self.run.meta().id
     }
 
     /// Segments that have records in `[lo, hi)`, or may have.
@@ -144,7 +149,7 @@ impl RunColumns {
     /// # Errors
     /// Those of reading blocks.
     pub fn columns(&mut self, number: usize, layouts: &Layouts, picks: &[Pick]) -> Result<Option<Columns>> {
-        let columns = self.read(number, layouts, picks, Keep::Each)?;
+        let columns = self.read(number, layouts, picks, For::Itself)?;
         if columns.is_some() {
             self.run.context().metrics.rows_aggregated_in_columns.add(self.rows(number) as u64);
         }
@@ -221,6 +226,7 @@ impl RunColumns {
         looked_at: Option<&[bool]>,
     ) -> Result<Option<Columns>> {
         let mut version = None;
+        let whom = if looked_at.is_some() { For::Itself } else { For::SpanUntil(span.end) };
         // For each pick, of each segment.
         let mut parts: Vec<Vec<Option<Arc<Vector>>>> = vec![Vec::with_capacity(span.len()); picks.len()];
         for (at, number) in span.enumerate() {
@@ -229,8 +235,7 @@ impl RunColumns {
                 parts.iter_mut().for_each(|of_pick| of_pick.push(Some(nothing.clone())));
                 continue;
             }
-            let keep = if looked_at.is_some() { Keep::Each } else { Keep::None };
-            let Some(columns) = self.read(number, layouts, picks, keep)? else { return Ok(None) };
+            let Some(columns) = self.read(number, layouts, picks, whom)? else { return Ok(None) };
             if version.is_some() && version != columns.version {
                 return Ok(None);
             }
@@ -254,13 +259,13 @@ impl RunColumns {
         }
     }
 
-    /// As `columns`; what is decoded is kept, or not.
+    /// As `columns`.
     fn read(
         &mut self,
         number: usize,
         layouts: &Layouts,
         picks: &[Pick],
-        keep: Keep,
+        whom: For,
     ) -> Result<Option<Columns>> {
         let mut columns = Columns { version: None, vectors: vec![None; picks.len()] };
         let mut missing = Vec::new();
@@ -289,7 +294,11 @@ impl RunColumns {
         self.note(wanted.iter().map(part_of));
         let (run, index) = (&self.run, &self.index);
         let place = index.entry(number).place;
-        let (codec, payload) = run.open_segment(index, number, self.read_ahead.block(run, index, number)?)?;
+        let bytes = match whom {
+            For::Itself => self.read_ahead.block(run, index, number)?,
+            For::SpanUntil(end) => self.read_ahead.block_of_span(run, index, number, end)?,
+        };
+        let (codec, payload) = run.open_segment(index, number, bytes)?;
         let at_place = |e: pando_column::DecodeError| e.at(&run.context().file.path(), place.offset);
         let common = run.common(index)?;
         let picked = pick(codec, &payload, &common, layouts, &wanted).map_err(at_place)?;
@@ -307,7 +316,7 @@ impl RunColumns {
         columns.version = Some(picked.version);
         for (at, vector) in missing.into_iter().zip(picked.vectors) {
             let vector = vector.map(Arc::new);
-            if keep == Keep::Each {
+            if whom == For::Itself {
                 let part = Part::Values { version: picked.version, vector: vector.clone() };
                 cache.insert(self.key_of(number, part_of(&picks[at])), Block::Column(part));
             }

@@ -118,6 +118,25 @@ impl ReadAhead {
         Ok(self.bytes_of(index, number))
     }
 
+    /// The same, where the segments up to `end` are read together: afterwards others of them are asked for again.
+    pub(crate) fn block_of_span(
+        &mut self,
+        run: &Run,
+        index: &Index,
+        number: usize,
+        end: usize,
+    ) -> Result<&[u8]> {
+        if !self.segments.contains(&number) {
+            let bytes = index.entry(end - 1).place.end().saturating_sub(index.entry(number).place.offset);
+            let limit = std::mem::replace(&mut self.end, end);
+            let window_bytes = std::mem::replace(&mut self.window_bytes, bytes);
+            let result = self.read(run, index, number, Direction::Forward);
+            (self.end, self.window_bytes) = (limit, window_bytes);
+            result?;
+        }
+        Ok(self.bytes_of(index, number))
+    }
+
     fn bytes_of(&self, index: &Index, number: usize) -> &[u8] {
         let place = index.entry(number).place;
         let start = (place.offset - self.offset) as usize;

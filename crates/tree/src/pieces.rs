@@ -17,7 +17,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pando_base::{DeletedRanges, Result, Seqno};
+use pando_base::{DeletedRanges, Result, RunId, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::{Pick, Segment};
 use pando_run::{Columns, Run, RunColumns, RunContext, Zones};
@@ -230,6 +230,12 @@ impl Pieces {
     pub fn skip(&self) {
         let Some(leaf) = &self.leaf else { return };
         self.at.1.clone().for_each(|number| leaf.runs[self.at.0].columns.skip(number));
+    }
+
+    /// The run of the piece given last, which is plain, and its first segment's number.
+    pub fn place(&self) -> Option<(RunId, usize)> {
+        let leaf = self.leaf.as_ref()?;
+        Some((leaf.runs[self.at.0].columns.run_id(), self.at.1.start))
     }
 
     /// How many segments the piece given last has, which is plain.

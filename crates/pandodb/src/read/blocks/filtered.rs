@@ -7,13 +7,14 @@
 //! 1. The bounds of its columns may say that no row is wanted: it is passed over unread.
 //! 2. Else the condition's columns are read and it is evaluated; unless bounds say that all rows are wanted, or the
 //!    segments before were nearly all wanted: looking would be for nothing, and is done for one in 16 then ([`Leniency`]).
+//!    Segments that follow each other are looked at together, as a span, which says what is left of each ([`OfSpan`]).
 //! 3. If rows are left, these are taken from the decoded segment if the cache has it. Else, of a table of which less than
 //!    half of the columns is needed, these are read alone and the rows put together from them ([`rewrite`](super::rewrite)): a
 //!    decoded segment has all columns of all rows. Otherwise the segment is decoded, and stays in the cache for the next one.
 
 use std::sync::Arc;
 
-use pando_base::Metrics;
+use pando_base::{Metrics, RunId};
 use pando_column::layout::Layouts;
 use pando_column::vector::Vector;
 use pando_column::Segment;
@@ -47,8 +48,26 @@ pub struct FilteredRows {
     needed: Option<ColumnReader>,
     writer: RowWriter,
     found: Option<Found>,
+    of_span: OfSpan,
     leniency: Leniency,
     metrics: Arc<Metrics>,
+}
+
+/// Which rows are left of the segments of the span that was looked at last.
+#[derive(Debug, Default)]
+struct OfSpan {
+    /// Its run and its first segment.
+    first: Option<(RunId, usize)>,
+    segments: Vec<Vec<u32>>,
+}
+
+impl OfSpan {
+    /// The rows that are left of this segment; `None`: it was not looked at.
+    fn take(&mut self, place: Option<(RunId, usize)>) -> Option<Vec<u32>> {
+        let ((run, first), (of, number)) = (self.first?, place?);
+        let nth = number.checked_sub(first).filter(|_| run == of)?;
+        self.segments.get_mut(nth).map(std::mem::take)
+    }
 }
 
 /// Rows of a segment that are to be given.
@@ -134,10 +153,12 @@ impl FilteredRows {
         let stored = needed.iter().filter(|at| **at < columns).map(|at| Want::Stored(*at));
         let wants: Vec<Want> = [Want::WholeKey].into_iter().chain(stored).collect();
         let writer = RowWriter::new(layouts, &wants);
-        let blocks = Blocks { takes_chunks: false, ..blocks };
+        let mut blocks = Blocks { takes_chunks: false, ..blocks };
+        blocks.by_spans();
         let is_little = 2 * (wants.len() - 1) <= columns;
         let needed = is_little.then(|| ColumnReader::new(layouts, &wants, blocks.sight.large.is_some()));
-        FilteredRows { blocks, needed, writer, found: None, leniency: Leniency::default(), metrics }
+        let (of_span, leniency) = (OfSpan::default(), Leniency::default());
+        FilteredRows { blocks, needed, writer, found: None, of_span, leniency, metrics }
     }
 
     /// Gives rows until `take` says that it has enough, or so many have been looked at in vain that it is time to ask
@@ -188,37 +209,94 @@ impl FilteredRows {
 
     /// Goes on to rows that are wanted, or until it has been long enough. False: there are none.
     fn advance(&mut self, condition: &dyn RowCondition, vain_rows: &mut usize) -> Result<bool> {
-        let (needed, metrics) = (&self.needed, &self.metrics);
-        let (leniency, found) = (&mut self.leniency, &mut self.found);
-        self.blocks.advance(&mut |blocks, rows| {
-            let verdict = match condition.verdict(&blocks.columns.zones(&blocks.pieces, 0)) {
-                Verdict::Some if leniency.is_free() => Verdict::All,
-                verdict => verdict,
+        let FilteredRows { blocks, needed, found, of_span, leniency, metrics, .. } = self;
+        let mut looker = Looker { condition, of_span, leniency, metrics, vain_rows };
+        blocks.advance(&mut |blocks, rows| {
+            let selected = match looker.look(blocks, rows)? {
+                Look::Left(selected) => selected,
+                Look::Else(read) => return Ok(read),
             };
-            if verdict == Verdict::None {
-                blocks.pieces.skip();
-                return Ok(Read::Skipped);
-            }
-            let mut selected = None;
-            if verdict == Verdict::Some {
-                let Some(vectors) = read(blocks, None, rows)? else { return Ok(Read::RowByRow) };
-                // Whoever looks at the condition again reads the values.
-                if !blocks.large.has_any(&vectors) {
-                    selected =
-                        condition.select(&Block { rows, vectors, is_all_wanted: false, is_complete: true });
-                }
-                let left = selected.as_ref().map_or(rows, Vec::len);
-                leniency.note(rows, left);
-                metrics.rows_filtered.add((rows - left) as u64);
-                if left == 0 {
-                    *vain_rows += rows;
-                    return Ok(if *vain_rows < VAIN_ROWS_MAX { Read::Skipped } else { Read::Ready });
-                }
-            }
             let Some(source) = source(blocks, needed.as_ref(), rows)? else { return Ok(Read::RowByRow) };
             *found = Some(Found { source, selected, rows, next: 0 });
             Ok(Read::Ready)
         })
+    }
+}
+
+/// What is left of a piece.
+enum Look {
+    /// These rows of a segment; `None`: all.
+    Left(Option<Vec<u32>>),
+    /// Nothing to be given, for now.
+    Else(Read),
+}
+
+/// Looks at the condition.
+struct Looker<'a> {
+    condition: &'a dyn RowCondition,
+    of_span: &'a mut OfSpan,
+    leniency: &'a mut Leniency,
+    metrics: &'a Metrics,
+    vain_rows: &'a mut usize,
+}
+
+impl Looker<'_> {
+    fn look(&mut self, blocks: &mut Blocks, rows: usize) -> Result<Look> {
+        let is_span = blocks.pieces.segments() > 1;
+        if let (false, Some(left)) = (is_span, self.of_span.take(blocks.pieces.place())) {
+            return Ok(if left.is_empty() { Look::Else(Read::Skipped) } else { Look::Left(Some(left)) });
+        }
+        let verdict = match blocks.verdict(rows, &|zones| self.condition.verdict(zones)) {
+            // Segments of which all is wanted are not looked at, and those of a span one by one.
+            None | Some(Verdict::All) if is_span => return Ok(Look::Else(Read::BySegment)),
+            Some(Verdict::Some) if is_span && self.leniency.free > 0 => {
+                return Ok(Look::Else(Read::BySegment))
+            }
+            Some(Verdict::Some) if self.leniency.is_free() => Verdict::All,
+            verdict => verdict.unwrap_or(Verdict::Some),
+        };
+        match verdict {
+            Verdict::None => {
+                blocks.pieces.skip();
+                return Ok(Look::Else(Read::Skipped));
+            }
+            Verdict::All => return Ok(Look::Left(None)),
+            Verdict::Some => {}
+        }
+        let Some(vectors) = read(blocks, None, rows)? else {
+            return Ok(Look::Else(if is_span { Read::BySegment } else { Read::RowByRow }));
+        };
+        // Whoever looks at the condition again reads the values.
+        let has_values = !blocks.large.has_any(&vectors);
+        let block = Block { rows, vectors, is_all_wanted: false, is_complete: true };
+        let selected = has_values.then(|| self.condition.select(&block)).flatten();
+        let left = selected.as_ref().map_or(rows, Vec::len);
+        self.leniency.note(rows, left);
+        self.metrics.rows_filtered.add((rows - left) as u64);
+        if left == 0 {
+            *self.vain_rows += rows;
+            let is_long = *self.vain_rows >= VAIN_ROWS_MAX;
+            return Ok(Look::Else(if is_long { Read::Ready } else { Read::Skipped }));
+        }
+        if !is_span {
+            return Ok(Look::Left(selected));
+        }
+        *self.of_span = OfSpan::default();
+        if let Some(selected) = selected {
+            let segments = 0..blocks.pieces.segments();
+            let (mut begin, mut rest) = (0, selected.as_slice());
+            let of_segment = |nth| {
+                let end = begin + blocks.pieces.rows(nth) as u32;
+                let here;
+                (here, rest) = rest.split_at(rest.partition_point(|row| *row < end));
+                let rows = here.iter().map(|row| row - begin).collect();
+                begin = end;
+                rows
+            };
+            let segments = segments.map(of_segment).collect();
+            *self.of_span = OfSpan { first: blocks.pieces.place(), segments };
+        }
+        Ok(Look::Else(Read::BySegment))
     }
 }
 
