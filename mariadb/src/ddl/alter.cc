@@ -6,6 +6,7 @@
      DEFINITION                               nothing but a note of the definition's new id
      PANDO_ALTER_LAYOUT (alter.h)             a new layout for rows that are written from then on
      ALTER_RENAME_INDEX                       another name in the catalog; files keep theirs
+     ALTER_INDEX_ORDER                        other places in the catalog (alter_index.cc)
      ALTER_CHANGE_CREATE_OPTION               compression of what is written from then on; AUTO_INCREMENT;
                                               another encryption copies
      PANDO_ALTER_INDEX                        alter_index.cc
@@ -35,11 +36,11 @@ static const alter_table_operations DEFINITION=
   ALTER_COLUMN_UNVERSIONED | ALTER_COLUMN_INDEX_LENGTH | ALTER_COLUMN_ORDER | ALTER_RENAME_COLUMN |
   ALTER_VIRTUAL_COLUMN_ORDER | ALTER_ADD_VIRTUAL_COLUMN | ALTER_DROP_VIRTUAL_COLUMN |
   ALTER_VIRTUAL_GCOL_EXPR | ALTER_DROP_CHECK_CONSTRAINT | ALTER_CHANGE_INDEX_COMMENT |
-  ALTER_INDEX_IGNORABILITY | ALTER_INDEX_ORDER | ALTER_RENAME | ALTER_CONVERT_TO | ALTER_PARTITIONED |
+  ALTER_INDEX_IGNORABILITY | ALTER_RENAME | ALTER_CONVERT_TO | ALTER_PARTITIONED |
   ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY;
 
 static const alter_table_operations INSTANT=
-  DEFINITION | PANDO_ALTER_LAYOUT | ALTER_RENAME_INDEX | ALTER_CHANGE_CREATE_OPTION;
+  DEFINITION | PANDO_ALTER_LAYOUT | ALTER_RENAME_INDEX | ALTER_INDEX_ORDER | ALTER_CHANGE_CREATE_OPTION;
 
 PandoTableChange Alter_context::change()
 {
@@ -327,7 +328,7 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   enum_alter_inplace_result result= HA_ALTER_INPLACE_INSTANT;
-  if (flags & PANDO_ALTER_INDEX)
+  if (changes_keys(table, altered, info))
     result= check_index_change(altered, info);
   /* Rows that come while it looks would not be checked. */
   if (verifies && (result == HA_ALTER_INPLACE_INSTANT || result == HA_ALTER_INPLACE_NOCOPY_NO_LOCK))
@@ -372,7 +373,7 @@ bool ha_pando::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *i
       print_error(error, MYF(0));
       return true;
     }
-  return (info->handler_flags & PANDO_ALTER_INDEX) && prepare_index_change(altered, info);
+  return changes_keys(table, altered, info) && prepare_index_change(altered, info);
 }
 
 int ha_pando::prepare_options(Alter_inplace_info *info, Alter_context *context)

@@ -56,6 +56,8 @@ private:
 
 /* How the engine is told what a key's entries are made of (alter_index.cc). */
 void make_recipe(const KEY &key, Bytes *recipe);
+/* Whether the altered table has other keys, or the same in another order. */
+bool changes_keys(const TABLE *table, const TABLE *altered, const Alter_inplace_info *info);
 /* Whether a key can be added while others use the table. */
 bool can_be_built(const TABLE *altered, const KEY &key);
 

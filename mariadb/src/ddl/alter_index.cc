@@ -1,6 +1,6 @@
 /* The keys' part of ALTER TABLE in place (alter.cc).
 
-   Dropping and renaming keys is a record of the catalog. Keys are added while others read and write:
+   Dropping, renaming and reordering keys is a record of the catalog. Keys are added while others read and write:
 
      server              locks            here
      check_if_supported  shared           check_index_change
@@ -109,6 +109,18 @@ static uint old_key_of(const TABLE *table, const Alter_inplace_info *info, uint 
     if (is_same_name(table->key_info[i].name, name))
       return i;
   return MAX_KEY;
+}
+
+/* A key's dictionary is told by its place among the others, so a key that only gets another place counts, too: the server may put the same keys in
+   another order when one is dropped and added again. */
+bool pando::changes_keys(const TABLE *table, const TABLE *altered, const Alter_inplace_info *info)
+{
+  if ((info->handler_flags & PANDO_ALTER_INDEX) || altered->s->keys != table->s->keys)
+    return true;
+  for (uint i= 0; i < altered->s->keys; i++)
+    if (old_key_of(table, info, i) != i)
+      return true;
+  return false;
 }
 
 bool pando::can_be_built(const TABLE *altered, const KEY &key)
