@@ -192,3 +192,73 @@ fn a_table_is_not_truncated_under_one_that_is_being_committed_by_its_name() {
     }
     assert!(refused > 0);
 }
+
+/// As in a parallel replica: `XA COMMIT` comes first in the binary log, so the server keeps the others' threads until it is over, but asks
+/// for its place in the order after theirs.
+#[test]
+fn a_commit_by_name_waits_for_no_thread_of_an_ordered_commit() {
+    let (_, db, table) = world();
+    let mut named = db.begin();
+    put(&mut named, &table, "a", "1");
+    named.prepare(b"A").unwrap();
+    named.detach();
+    let mut ordered = db.begin();
+    ["b", "c"].iter().for_each(|key| put(&mut ordered, &table, key, "1"));
+    ordered.prepare(b"B").unwrap();
+    ordered.commit_ordered(true);
+    // Neither does one that comes after it, nor a snapshot.
+    let mut later = db.begin();
+    put(&mut later, &table, "d", "1");
+    let (over, is_over) = std::sync::mpsc::channel();
+    for commit in [
+        Box::new({
+            let db = db.clone();
+            move || assert!(db.commit_by_xid(b"A").unwrap())
+        }) as Box<dyn FnOnce() + Send>,
+        Box::new(move || later.commit().unwrap()),
+    ] {
+        let over = over.clone();
+        std::thread::spawn(move || {
+            commit();
+            over.send(()).unwrap();
+        });
+        is_over.recv_timeout(std::time::Duration::from_secs(60)).expect("it is over");
+    }
+    // Its locks stay until its own thread comes.
+    assert!(is_locked(&db, 0, "b") && !is_locked(&db, 0, "a"));
+    assert_eq!(count(&db, T).unwrap(), 4);
+    ordered.commit().unwrap();
+    assert!(!is_locked(&db, 0, "b"));
+    assert_eq!(count(&db, T).unwrap(), 4);
+}
+
+/// Threads that bring in the records of others, and these themselves, at the same time.
+#[test]
+fn ordered_commits_come_in_once_whoever_brings_them() {
+    let (_, db, table) = world();
+    for round in 0..200 {
+        let mut named = db.begin();
+        put(&mut named, &table, &format!("a{round}"), "1");
+        named.prepare(b"A").unwrap();
+        named.detach();
+        let mut ordered: Vec<_> = (0..3).map(|_| db.begin()).collect();
+        for (number, txn) in ordered.iter_mut().enumerate() {
+            (0..20).for_each(|key| put(txn, &table, &format!("{number}-{round}-{key}"), "1"));
+            txn.prepare(format!("B{number}").as_bytes()).unwrap();
+            txn.commit_ordered(true);
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(db.commit_by_xid(b"A").unwrap()));
+            for mut txn in ordered {
+                scope.spawn(move || {
+                    if round % 2 == 0 {
+                        std::thread::sleep(std::time::Duration::from_millis(round % 8));
+                    }
+                    txn.commit().unwrap();
+                });
+            }
+        });
+        assert_eq!(count(&db, T).unwrap(), (round as u32 + 1) * 61);
+    }
+    db.checkpoint().unwrap();
+}

@@ -167,7 +167,7 @@ fn snapshots() {
     report("snapshots: publish and wait", times, || {
         for seqno in 1..=times {
             snapshots.publish(seqno);
-            snapshots.wait_visible(seqno);
+            snapshots.wait_visible(seqno, || ());
         }
     });
     report("snapshots: live", 10_000, || (0..10_000).for_each(|_| drop(snapshots.live())));
@@ -180,7 +180,7 @@ fn snapshots() {
                         drop(snapshots.take());
                         let seqno = next.fetch_add(1, Ordering::SeqCst);
                         snapshots.publish(seqno);
-                        snapshots.wait_visible(seqno);
+                        snapshots.wait_visible(seqno, || ());
                     }
                 });
             }

@@ -26,6 +26,7 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread::Thread;
+use std::time::Duration;
 
 use pando_base::locks::Mutex;
 use pando_base::{pause, Seqno};
@@ -35,6 +36,8 @@ const REGISTRY_SHARDS: usize = 64;
 
 /// Looks at `visible` before a committer parks: about the time an earlier one needs to finish.
 const SPINS_BEFORE_PARKING: usize = 64;
+/// A parked thread looks again after such a time whether others have left it something to do.
+const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 /// Snapshots in use of one shard: `(seqno, how many)`, ascending.
 type InUse = Vec<(Seqno, u32)>;
@@ -151,7 +154,9 @@ impl Snapshots {
     }
 
     /// Returns once `visible() >= seqno`. One load when that is so already.
-    pub fn wait_visible(&self, seqno: Seqno) {
+    ///
+    /// `meanwhile` is called now and then while it is not: whoever waits can do what is to be published and others do not come to.
+    pub fn wait_visible(&self, seqno: Seqno, meanwhile: impl Fn()) {
         for _ in 0..SPINS_BEFORE_PARKING {
             if self.visible() >= seqno {
                 return;
@@ -167,7 +172,10 @@ impl Snapshots {
             publication.waiting.push((seqno, std::thread::current()));
         }
         while self.visible() < seqno {
-            std::thread::park();
+            std::thread::park_timeout(LOOKS_AGAIN_AFTER);
+            if self.visible() < seqno {
+                meanwhile();
+            }
         }
     }
 }
@@ -239,7 +247,6 @@ fn shard_of_this_thread() -> usize {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
-    use std::time::Duration;
 
     use super::*;
 
@@ -318,7 +325,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 snapshots.publish(2);
-                snapshots.wait_visible(2);
+                snapshots.wait_visible(2, || ());
                 passed.store(true, Ordering::SeqCst);
             });
             std::thread::sleep(Duration::from_millis(20));
@@ -338,7 +345,7 @@ mod tests {
                     for _ in 0..2_000 {
                         let seqno = next.fetch_add(1, Ordering::SeqCst) + 1;
                         snapshots.publish(seqno);
-                        snapshots.wait_visible(seqno);
+                        snapshots.wait_visible(seqno, || ());
                         assert!(snapshots.take().seqno() >= seqno);
                     }
                 });

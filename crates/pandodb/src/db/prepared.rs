@@ -47,8 +47,21 @@ pub(crate) struct Ordered {
     pub appended: Appended,
     /// Whether the coordinator comes back with its decision after a crash.
     pub(crate) remembered: bool,
-    /// For each touched dictionary; none once the records are in.
+    /// For each touched dictionary; none once the records are in, or if they wait.
     pub deferred: Vec<DeferredCommit>,
+    /// Its records, if they are left to its own thread.
+    pub waiting: Option<Arc<WaitingRecords>>,
+}
+
+/// The records of an ordered commit that are not in the trees yet. Its own thread brings them there, or whoever waits for a later commit:
+/// the server may hold that thread until the later one is over.
+#[derive(Debug)]
+pub(crate) struct WaitingRecords {
+    pub seqno: Seqno,
+    pub writes: Arc<Writes>,
+    pub touched: Vec<Arc<Dict>>,
+    /// For each of these; none once the records are in.
+    pub deferred: Mutex<Vec<DeferredCommit>>,
 }
 
 /// A prepared transaction without a connection.
@@ -102,12 +115,31 @@ pub(crate) struct PreparedTxns {
     /// In the order of their prepares.
     pub(crate) detached: Mutex<Vec<Detached>>,
     pub(crate) resolving: Mutex<Vec<Resolving>>,
+    /// In no order.
+    waiting: Mutex<Vec<Arc<WaitingRecords>>>,
 }
 
 impl PreparedTxns {
     pub(crate) fn new(found: &[Unresolved]) -> PreparedTxns {
         let unresolved = found.iter().map(|found| found.seqno).collect();
         PreparedTxns { unresolved: Mutex::new(unresolved), ..PreparedTxns::default() }
+    }
+
+    /// From now on others may bring these records into the trees.
+    pub(crate) fn wait_with(&self, records: WaitingRecords) -> Arc<WaitingRecords> {
+        let records = Arc::new(records);
+        self.waiting.lock().push(records.clone());
+        records
+    }
+
+    /// They are in.
+    pub(crate) fn came(&self, records: &Arc<WaitingRecords>) {
+        self.waiting.lock().retain(|other| !Arc::ptr_eq(other, records));
+    }
+
+    /// Records of commits before `seqno` that wait.
+    pub(crate) fn waiting_before(&self, seqno: Seqno) -> Vec<Arc<WaitingRecords>> {
+        self.waiting.lock().iter().filter(|records| records.seqno < seqno).cloned().collect()
     }
 
     /// The log is needed from here on for prepared transactions.

@@ -16,7 +16,7 @@
 //!
 //! A gate is held from before the seqno is assigned until the records are in, so whoever seals a
 //! memtable (exclusively) knows that every seqno assigned so far is in it (I7).
-//! Lock order: gates by dictionary id, then the log's mutex, then the publication's.
+//! Lock order: records that wait, then the write set, then gates by dictionary id, then the log's mutex, then the publication's.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use pando_run::Run;
 use pando_tree::{DeferredCommit, WriteGuard};
 use pando_wal::{BatchBuilder, Lsn};
 
-use crate::db::prepared::Ordered;
+use crate::db::prepared::{Ordered, WaitingRecords};
 use crate::db::Db;
 use crate::runtime::clock::seconds_since_1970;
 use crate::runtime::log_space::LogSpace;
-use crate::table::writes::State;
+use crate::table::writes::{State, Writes};
 use crate::table::Dict;
 
 /// A published commit: what is left is to wait for its durability.
@@ -94,23 +94,42 @@ impl Db {
 
     /// Step 4 and the first half of 5 for a commit that has its seqno (`prepared`), unless they are done:
     /// inserts the records where they are booked, and publishes. Waits for nobody.
-    pub(crate) fn apply_ordered(&self, writes: &State, dicts: &[Arc<Dict>], ordered: &mut Ordered) {
-        if ordered.deferred.is_empty() {
+    pub(crate) fn apply_ordered(
+        &self,
+        writes: &State,
+        dicts: &[Arc<Dict>],
+        seqno: Seqno,
+        deferred: &mut Vec<DeferredCommit>,
+    ) {
+        if deferred.is_empty() {
             return;
         }
         self.raise_counters(writes);
         pause(16);
-        apply(writes, dicts, &ordered.deferred, ordered.appended.seqno);
+        apply(writes, dicts, deferred, seqno);
         // Still booked: a checkpoint that sees the records sees them as changes.
         self.note_change(dicts);
-        ordered.deferred.clear();
-        self.snapshots.publish(ordered.appended.seqno);
+        deferred.clear();
+        self.snapshots.publish(seqno);
+    }
+
+    /// The same for records that wait, by whichever thread comes first.
+    fn apply_waiting(&self, records: &WaitingRecords) {
+        let mut deferred = records.deferred.lock();
+        self.apply_ordered(&records.writes.read(), &records.touched, records.seqno, &mut deferred);
     }
 
     /// What is left of an ordered commit.
-    pub(crate) fn publish_ordered(&self, writes: &State, dicts: &[Arc<Dict>], mut ordered: Ordered) {
-        self.apply_ordered(writes, dicts, &mut ordered);
-        self.settle(ordered.appended.seqno, writes, dicts);
+    pub(crate) fn publish_ordered(&self, writes: &Writes, dicts: &[Arc<Dict>], mut ordered: Ordered) {
+        let seqno = ordered.appended.seqno;
+        match &ordered.waiting {
+            Some(records) => {
+                self.apply_waiting(records);
+                self.prepared.came(records);
+            }
+            None => self.apply_ordered(&writes.read(), dicts, seqno, &mut ordered.deferred),
+        }
+        self.settle(seqno, &writes.read(), dicts);
         for dict in dicts {
             // It may have been sealed meanwhile, and passed by because of us.
             if dict.tree.debt().sealed_bytes > 0 {
@@ -119,9 +138,20 @@ impl Db {
         }
     }
 
+    /// Returns once commit `seqno` and all before it are visible.
+    ///
+    /// Nobody's thread is needed for that but those that are within a commit: the records of those before that wait for their own thread
+    /// are brought in here. The server may keep that thread waiting for ours, as it does in a parallel replica where `XA COMMIT` comes before
+    /// them in the binary log, and asks us for its place in the order after theirs.
+    pub(crate) fn wait_visible(&self, seqno: Seqno) {
+        self.snapshots.wait_visible(seqno, || {
+            self.prepared.waiting_before(seqno).iter().for_each(|records| self.apply_waiting(records));
+        });
+    }
+
     /// Second half of step 5, and what a commit leaves to others.
     fn settle(&self, seqno: Seqno, writes: &State, dicts: &[Arc<Dict>]) {
-        self.snapshots.wait_visible(seqno);
+        self.wait_visible(seqno);
         for dict in dicts {
             // Adopted runs belong into the tree soon: the log cannot be trimmed before.
             let last_assigned = || self.wal.last_seqno();
@@ -149,7 +179,7 @@ impl Db {
         }
         self.note_change(dicts);
         self.snapshots.publish(appended.seqno);
-        self.snapshots.wait_visible(appended.seqno);
+        self.wait_visible(appended.seqno);
         self.wal.sync_up_to_seqno(appended.seqno)?;
         // Only now: a checkpoint that took the old content must not make durable that its values are free,
         // as long as a power cut could bring the content back.

@@ -20,7 +20,8 @@
 //!    another transaction. The records of a short transaction go into the memtables at once
 //!    (`Options::ordered_at_once_ops`), so that those behind it in the group are not held up until its own
 //!    thread runs; those of a longer one come later, in that thread (`pando_tree::DeferredCommit` says why
-//!    that is sound, and why nobody can get stuck on it).
+//!    that is sound, and why nobody can get stuck on it), or in that of whoever waits for a later commit
+//!    (`Db::wait_visible`): the server may hold the own thread until that one is over.
 //! 3. **Commit** inserts the records with seqno `n`, publishes it, and gives the locks back. The order was
 //!    the coordinator's: if its log says that this transaction is committed, and the prepare is durable,
 //!    nobody waits for the log here. Without the coordinator's step 2 (the user's XA COMMIT) it is done
@@ -65,13 +66,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_base::{pause, DictId, Error as EngineError, Kind, Seqno};
 use pando_run::Run;
 use pando_wal::{Appended, BatchBuilder, Entry, FlushMode};
 
 use crate::catalog::descriptor::TableDescriptor;
 use crate::db::options::LogLevel;
-use crate::db::prepared::{Detached, Found, Ordered, Phase, Prepared, PrivateRuns, Unresolved};
+use crate::db::prepared::{
+    Detached, Found, Ordered, Phase, Prepared, PrivateRuns, Unresolved, WaitingRecords,
+};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::table::spill::Level;
@@ -137,12 +141,24 @@ impl Txn {
             return;
         }
         let Phase::Ordered(mut ordered) = std::mem::take(&mut self.phase) else { return };
-        {
+        let seqno = ordered.appended.seqno;
+        let is_short = {
             let writes = self.writes().read();
             let (ops, bytes) = (writes.set.ops(), writes.set.bytes());
-            if writes.levels.is_empty() && ops <= self.db.ordered_at_once_ops && bytes <= AT_ONCE_BYTES {
-                self.db.apply_ordered(&writes, self.touched(), &mut ordered);
+            let is_short =
+                writes.levels.is_empty() && ops <= self.db.ordered_at_once_ops && bytes <= AT_ONCE_BYTES;
+            if is_short {
+                self.db.apply_ordered(&writes, self.touched(), seqno, &mut ordered.deferred);
             }
+            is_short
+        };
+        if !is_short {
+            ordered.waiting = Some(self.db.prepared.wait_with(WaitingRecords {
+                seqno,
+                writes: self.writes().clone(),
+                touched: self.touched().to_vec(),
+                deferred: Mutex::new(std::mem::take(&mut ordered.deferred)),
+            }));
         }
         self.phase = Phase::Ordered(ordered);
     }
@@ -174,7 +190,7 @@ impl Txn {
             unreachable!("a prepared transaction was ordered");
         };
         let (lsn, remembered) = (ordered.appended.lsn, ordered.remembered);
-        self.db.publish_ordered(&self.writes().read(), self.touched(), ordered);
+        self.db.publish_ordered(self.writes(), self.touched(), ordered);
         self.end();
         self.db.metrics.commits.add(1);
         let mode = self.db.flush_mode();
@@ -361,7 +377,7 @@ impl Db {
         }
         // The memtables know it now.
         self.prepared.unresolved.lock().remove(&prepare);
-        Ok(Ordered { appended, remembered, deferred })
+        Ok(Ordered { appended, remembered, deferred, waiting: None })
     }
 
     /// Brings back what recovery found prepared. Troubles with tables are those of the transaction.

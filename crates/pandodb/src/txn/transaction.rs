@@ -272,7 +272,7 @@ impl Txn {
     pub(crate) fn snapshot_seqno(&mut self) -> Seqno {
         self.open_snapshot();
         let seqno = self.snapshot.as_ref().map_or(0, Snapshot::seqno);
-        self.db.snapshots.wait_visible(seqno);
+        self.db.wait_visible(seqno);
         seqno
     }
 
