@@ -322,7 +322,7 @@ impl Column {
     fn unpack_moments(&mut self, kind: Kind, vector: &Vector, place: &Place) -> Option<()> {
         let size = match place {
             Place::Key { size, .. } => *size,
-            Place::Stored(_) | Place::KeyPart(_) => match vector.values() {
+            Place::Stored(_) | Place::Length(_) | Place::KeyPart(_) => match vector.values() {
                 Values::Fixed { width, .. } => *width,
                 _ => (0..vector.rows()).find_map(|row| vector.get(row)).map_or(8, <[u8]>::len),
             },

@@ -14,6 +14,8 @@ use crate::window::{Bound, Frame, Window};
 
 /// How deep things stand in each other at most.
 const DEPTH_MAX: usize = 300;
+/// The form of a column of which nothing but the length is wanted (`PandoForm::Length`).
+const FORM_LENGTH: u8 = 7;
 
 struct Reader<'a> {
     bytes: &'a [u8],
@@ -200,12 +202,13 @@ impl<'a> Reader<'a> {
         let path = self.take(size_of_path)?;
         let (form, precision, scale) = (self.byte()?, self.small()?, self.small()?);
         let place = match usize::try_from(position) {
+            Ok(position) if form == FORM_LENGTH => Place::Length(position),
             Ok(position) => Place::Stored(position),
             Err(_) if path.is_empty() => Place::Key { offset, size, is_reversed },
             Err(_) => Place::KeyPart(Arc::new(KeyPath::parse(path)?)),
         };
         let form = match form {
-            0 => Form::Signed,
+            0 | FORM_LENGTH => Form::Signed,
             1 => Form::Unsigned,
             2 => Form::Decimal { precision, scale },
             3 => Form::Ordered,

@@ -182,7 +182,7 @@ impl<'a> Bounded<'a> {
         let of = &self.columns[at];
         let stored = match of.place {
             Place::Stored(position) => self.layouts.current().columns.get(position),
-            Place::Key { .. } | Place::KeyPart(_) => None,
+            Place::Length(_) | Place::Key { .. } | Place::KeyPart(_) => None,
         };
         Span::of(&zones.get(at)?, &of.form, &of.place, stored)
     }
@@ -197,6 +197,7 @@ impl<'a> Bounded<'a> {
             Place::Stored(position) => self.layouts.current().columns.get(*position)?.ty.size as usize,
             Place::Key { size, .. } => *size,
             Place::KeyPart(path) => path.width(),
+            Place::Length(_) => return None,
         };
         Some((moment(least, size, of.kind)?.into(), moment(most, size, of.kind)?.into()))
     }

@@ -761,6 +761,11 @@ enum PandoForm
    * YEAR(4).
    */
   PANDO_FORM_YEAR = 6,
+  /**
+   * Nothing but how many bytes a text has, as an integer without a sign, or of a query here whether it is NULL: known without the
+   * value, which may lie apart.
+   */
+  PANDO_FORM_LENGTH = 7,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -39,6 +39,9 @@ pub enum PandoForm {
     Presence = 5,
     /// YEAR(4).
     Year = 6,
+    /// Nothing but how many bytes a text has, as an integer without a sign, or of a query here whether it is NULL: known without the
+    /// value, which may lie apart.
+    Length = 7,
 }
 
 /// A column that a query wants.
@@ -293,6 +296,7 @@ pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: Pand
         let path = unsafe { column.key_path.as_option() }.map(KeyPath::parse);
         query.is_wrong |= matches!(path, Some(None));
         let place = match (usize::try_from(column.position), path) {
+            (Ok(position), _) if column.form == PandoForm::Length => Place::Length(position),
             (Ok(position), _) => Place::Stored(position),
             (Err(_), Some(Some(path))) => Place::KeyPart(Arc::new(path)),
             (Err(_), _) => Place::Key {
@@ -307,7 +311,8 @@ pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: Pand
             PandoForm::Decimal => Form::Decimal { precision: column.precision, scale: column.scale },
             PandoForm::Ordered => Form::Ordered,
             PandoForm::Text => Form::Text(collation(query.compare, column.collation)),
-            PandoForm::Presence => Form::Presence,
+            // A text has a length if it is not NULL.
+            PandoForm::Presence | PandoForm::Length => Form::Presence,
             PandoForm::Year => Form::Year,
         };
         query.query.columns.push(Column { table: column.table as usize, place, form });

@@ -24,6 +24,8 @@ impl fmt::Debug for Collation {
 pub enum Place {
     /// The column at this position of the table's current layout.
     Stored(usize),
+    /// The length of the column at this position.
+    Length(usize),
     /// An integer or bytes in the row's key, which has them at this offset.
     Key {
         /// Where.
@@ -76,7 +78,7 @@ impl Place {
     /// In a key: whether the bits of its numbers are inverted.
     pub(crate) fn is_reversed_key(&self) -> Option<bool> {
         match self {
-            Place::Stored(_) => None,
+            Place::Stored(_) | Place::Length(_) => None,
             Place::Key { is_reversed, .. } => Some(*is_reversed),
             Place::KeyPart(_) => Some(false),
         }
@@ -88,6 +90,7 @@ impl Column {
     pub fn want(&self) -> Want {
         match &self.place {
             Place::Stored(position) => Want::Stored(*position),
+            Place::Length(position) => Want::Length(*position),
             Place::Key { offset, size, .. } => Want::Key { offset: *offset, size: *size },
             Place::KeyPart(path) => Want::KeyPart(path.clone()),
         }

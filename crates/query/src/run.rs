@@ -328,6 +328,7 @@ fn size_of(column: &Column, layouts: &Layouts) -> Option<Option<usize>> {
     match &column.place {
         Place::Key { size, .. } => Some(Some(*size)),
         Place::KeyPart(path) => Some((path.width() > 0).then(|| path.width())),
+        Place::Length(_) => Some(Some(std::mem::size_of::<u64>())),
         Place::Stored(position) => {
             let of = layouts.current().columns.get(*position)?;
             Some((!of.ty.kind.is_counted()).then_some(of.ty.size as usize))

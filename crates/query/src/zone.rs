@@ -78,7 +78,7 @@ pub(crate) fn verdict_of_zones(
         let column = &columns[slot];
         let stored = match column.place {
             Place::Stored(position) => Some(&layouts.current().columns[position]),
-            Place::Key { .. } | Place::KeyPart(_) => None,
+            Place::Length(_) | Place::Key { .. } | Place::KeyPart(_) => None,
         };
         Span::of(&zones.get(want)?, &column.form, &column.place, stored)
     })

@@ -13,6 +13,12 @@ namespace pando {
    False: the engine cannot have the column. */
 bool find_column(const TABLE *table, Index_layout *primary, const Field *field, PandoQueryColumn *column, std::string *path);
 
+/* Whether a row tells how many bytes the column's value has without the value, which may lie apart. Such a column is among those of the row. */
+inline bool has_length_apart(const Field *field)
+{
+  return (field->flags & BLOB_FLAG) && !field->compression_method() && field->stored_in_db();
+}
+
 } // namespace pando
 
 #endif

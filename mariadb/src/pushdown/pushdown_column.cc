@@ -86,16 +86,17 @@ int Translator::column(Field *field, bool presence_only)
   PandoQueryColumn column= {};
   column.table= uint32_t(table);
   bool has_form= class_of(field, &column) != Column_class::NONE;
+  const bool is_length= presence_only && has_length_apart(field);
   if (!has_form && !presence_only)
     return -1;
-  if (presence_only && has_form)
+  if (presence_only && has_form && !is_length)
     return this->column(field, false);
   if (presence_only)
-    column.form= PANDO_FORM_PRESENCE;
+    column.form= is_length ? PANDO_FORM_LENGTH : PANDO_FORM_PRESENCE;
   TABLE *of= m_tables[table];
   Index_layout *primary= (m_handler ? m_handler : static_cast<ha_pando *>(of->file))->primary();
   std::string path; /* read below */
-  if (!field->stored_in_db() || !find_column(of, primary, field, &column, &path))
+  if (!field->stored_in_db() || !find_column(of, primary, field, &column, &path) || (is_length && column.position < 0))
     return -1;
   m_columns.push_back(Known{uint(table), field->field_index, presence_only});
   return int(pando_query_column(m_query, column));

@@ -1,4 +1,5 @@
 /* Aggregates and subqueries that stand in expressions of a SELECT of any shape. */
+#include "select_block.h"
 #include "select_translate.h"
 
 #include <algorithm>
@@ -69,6 +70,8 @@ static bool is_of_sample(const Item_sum *variance) { return static_cast<const It
 
 bool Select_translator::aggregate(Item_sum *sum, Said *said)
 {
+  const Restored outer_looking(m_looks_at_rows);
+  m_looks_at_rows= true;
   if (sum->aggr_sel != m_select)
     return refuse("an aggregate of another query");
   PandoFunction function= PANDO_FUNCTION_ROWS;
@@ -106,7 +109,9 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   }
   Said of;
   const uint warning_met= m_warning_met;
-  if (!expression(argument, &of) || (sum->has_with_distinct() && !makes_groups(argument)))
+  if (!(function == PANDO_FUNCTION_COUNT && length_of_column(argument, &of)) && !expression(argument, &of))
+    return false;
+  if (sum->has_with_distinct() && !makes_groups(argument))
     return false;
   if (sum->has_with_distinct())
     hold_group(argument, &of);

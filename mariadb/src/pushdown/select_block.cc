@@ -181,7 +181,7 @@ bool Select_translator::from_where(Block *block)
   /* A derived table shows what it has, whatever conditions are about it. */
   if (use != Use::BRANCH)
     m_is_in_having= block->was_condition && use != Use::DERIVED && use != Use::TOP;
-  m_is_condition= true;
+  m_is_condition= m_looks_at_rows= true;
   bool is_said= from(&select->top_join_list, &block->from) && on(&block->from);
   Said where;
   m_is_always_met= use == Use::TOP;
@@ -190,6 +190,7 @@ bool Select_translator::from_where(Block *block)
     is_said= condition(join->conds, &where);
   m_is_always_met= m_is_conjunct= m_is_optimized= false;
   block->is_grouped= join->group_list || select->agg_func_used() || join->tmp_table_param.sum_func_count;
+  m_looks_at_rows= !block->is_grouped;
   block->counts_rows= use == Use::TOP && block->is_grouped && !join->group_list && !warnings.empty();
   /* Groups are said as the select list is: else they would not be found in it. */
   m_is_condition= block->was_condition;
@@ -367,6 +368,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   const Restored outer_select(m_select);
   const Restored outer_bending(m_is_bending);
   const Restored outer_condition(m_is_condition);
+  const Restored outer_looking(m_looks_at_rows);
   const Restored outer_having(m_is_in_having);
   const Restored outer_hearing(m_hears_conditions);
   const Restored outer_rows(m_hears_rows);

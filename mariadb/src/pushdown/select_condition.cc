@@ -110,7 +110,7 @@ bool Select_translator::is_null(Item_func *function, bool is_optimized, Said *sa
   Item *argument= function->arguments()[0];
   if (compares_rows(argument))
     return refuse_for_good("NULL of a comparison of rows");
-  if (!expression(argument, &of))
+  if (!length_of_column(argument, &of) && !expression(argument, &of))
     return false;
   if (is_rewritten(function))
   {

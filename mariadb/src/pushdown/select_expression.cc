@@ -194,11 +194,11 @@ bool Select_translator::column_of_source(Field *field, Said *said)
     uint form= 0, precision= 0;
     if (!kind_of_field(field, &said->kind, &form, &precision))
       return refuse("the type of a column");
-    const auto is_field= [field](const Column &column) { return column.field == field; };
+    const auto is_field= [field](const Column &column) { return column.field == field && !column.is_length; };
     auto known= std::find_if(source.columns.begin(), source.columns.end(), is_field);
     if (known == source.columns.end())
     {
-      source.columns.push_back(Column{m_next_slot++, field});
+      source.columns.push_back(Column{m_next_slot++, field, false});
       columns++;
       known= std::prev(source.columns.end());
     }

@@ -261,8 +261,13 @@ bool Select_translator::put_table(const Source &source, std::string *to)
     std::string path;
     if (!kind_of_field(column.field, &kind, &form, &precision) || !column.field->stored_in_db())
       return refuse("the place of a column");
+    if (column.is_length)
+    {
+      kind= Value_kind{Value_kind::SIGNED, 0};
+      form= PANDO_FORM_LENGTH;
+    }
     place.form= PandoForm(form);
-    if (!find_column(source.table, primary, column.field, &place, &path))
+    if (!find_column(source.table, primary, column.field, &place, &path) || (column.is_length && place.position < 0))
       return refuse("the place of a column");
     B::small(to, column.slot);
     B::kind(to, kind);

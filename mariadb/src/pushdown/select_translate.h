@@ -117,7 +117,7 @@ public:
   uint columns= 0;
 
 private:
-  struct Column { uint slot; Field *field; };
+  struct Column { uint slot; Field *field; bool is_length; };
   /* A table, or a derived one, that columns are looked for in. */
   struct Source
   {
@@ -278,6 +278,7 @@ private:
   bool moment_part(Item_func *function, PandoMomentPart part, Said *said);
   bool text_change(Item_func *function, Text_change::What what, Said *said);
   bool text_measure(Item_func *function, Text_measure::What what, Said *said);
+  bool length_of_column(Item *item, Said *said); /* select_length.cc */
   void floor_leaves(Server_expression *served);
   uint32_t number_of_change(const Text_change &change);
   void change(const Text_change &change, Said *said);
@@ -402,6 +403,8 @@ private:
   bool m_is_condition= false;
   /* Likewise; as a part of it the optimizer makes something else of `date IS NULL`. */
   bool m_is_optimized= false;
+  /* Of rows, not of groups: in ON, WHERE and aggregates, and in a SELECT without groups. */
+  bool m_looks_at_rows= false;
   /* In HAVING, or in a query within a condition. */
   bool m_is_in_having= false;
   /* What is shown and nothing else is done with: an aggregate may have other last digits there, as in another plan of the server's. */

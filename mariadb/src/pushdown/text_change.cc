@@ -158,6 +158,8 @@ bool Select_translator::text_change(Item_func *function, Text_change::What what,
 bool Select_translator::text_measure(Item_func *function, Text_measure::What what, Said *said)
 {
   Item *argument= function->arguments()[0];
+  if (what == Text_measure::BYTES && length_of_column(argument, said))
+    return true;
   Said of;
   if (!expression(argument, &of))
     return false;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pando_column::large::Reference;
 use pando_column::layout::{Column, Layouts, Value};
 use pando_column::vector::{Strings, Values, Vector};
 use pando_column::{KeyPath, Pick};
@@ -25,7 +26,9 @@ impl ColumnReader {
     /// `has_references`: rows may refer to large values.
     pub(super) fn new(layouts: &Layouts, wants: &[Want], has_references: bool) -> ColumnReader {
         let pick = |want: &Want| match want {
-            Want::Stored(position) => Pick::Column(layouts.current().columns[*position].id),
+            Want::Stored(position) | Want::Length(position) => {
+                Pick::Column(layouts.current().columns[*position].id)
+            }
             Want::Key { offset, size } => Pick::Key { offset: *offset, size: *size },
             Want::KeyPart(_) | Want::WholeKey => Pick::WholeKey,
         };
@@ -50,22 +53,24 @@ impl ColumnReader {
         let version = columns.version.unwrap_or(current.version);
         let vectors = self.wants.iter().zip(columns.vectors).map(|(want, vector)| match (want, vector) {
             (Want::Key { .. } | Want::KeyPart(_) | Want::WholeKey, vector) => vector,
-            (Want::Stored(_), Some(vector)) if version == current.version => Some(vector),
-            (Want::Stored(position), Some(vector)) => {
+            (Want::Stored(_) | Want::Length(_), Some(vector)) if version == current.version => Some(vector),
+            (Want::Stored(position) | Want::Length(position), Some(vector)) => {
                 let now = &current.columns[*position];
                 let then = self.layouts.get(version)?.columns.iter().find(|column| column.id == now.id)?;
                 Some(if then.ty.size == now.ty.size { vector } else { Arc::new(grown(&vector, then, now)) })
             }
-            (Want::Stored(position), None) => Some(Arc::new(added(rows, &current.columns[*position]))),
+            (Want::Stored(position) | Want::Length(position), None) => Some(Arc::new(added(rows, &current.columns[*position]))),
         });
         self.parts(vectors.collect::<Option<_>>()?)
     }
 
-    /// Takes the parts of keys that are wanted from whole keys. `None`: a key does not have one.
+    /// Takes what is wanted of keys and values from whole ones. `None`: a key does not have it.
     pub(super) fn parts(&self, mut vectors: Vec<Arc<Vector>>) -> Option<Vec<Arc<Vector>>> {
         for (vector, want) in vectors.iter_mut().zip(&self.wants) {
-            if let Want::KeyPart(path) = want {
-                *vector = Arc::new(part_of_keys(vector, path)?);
+            match want {
+                Want::KeyPart(path) => *vector = Arc::new(part_of_keys(vector, path)?),
+                Want::Length(_) => *vector = Arc::new(lengths(vector, self.has_references)),
+                Want::Stored(_) | Want::Key { .. } | Want::WholeKey => {}
             }
         }
         Some(vectors)
@@ -81,6 +86,30 @@ fn part_of_keys(keys: &Vector, path: &KeyPath) -> Option<Vector> {
         parts.push(&part)?;
     }
     Some(parts.take())
+}
+
+/// How many bytes each value has; `has_references`: some may be references to values.
+fn lengths(vector: &Vector, has_references: bool) -> Vector {
+    const WIDTH: usize = size_of::<u64>();
+    let length = |value: &[u8]| -> [u8; WIDTH] {
+        let reference = if has_references { Reference::decode(value) } else { None };
+        reference.map_or(value.len() as u64, |reference| reference.length).to_le_bytes()
+    };
+    let of_each = |strings: &Strings| (0..strings.len()).map(|at| length(strings.get(at))).collect::<Vec<_>>();
+    let values = match vector.values() {
+        Values::Constant(value) => Values::Constant(length(value).to_vec()),
+        Values::Fixed { width, .. } if !has_references => Values::Constant((*width as u64).to_le_bytes().to_vec()),
+        Values::Fixed { width, bytes } => {
+            Values::Fixed { width: WIDTH, bytes: bytes.chunks_exact(*width).flat_map(length).collect() }
+        }
+        Values::Varying(strings) => Values::Fixed { width: WIDTH, bytes: of_each(strings).into_flattened() },
+        Values::Dictionary { codes, entries } => {
+            let mut of_entries = Strings::new();
+            of_each(entries).iter().for_each(|length| of_entries.push(length));
+            Values::Dictionary { codes: codes.clone(), entries: of_entries }
+        }
+    };
+    Vector::new(vector.rows(), vector.nulls().cloned(), values)
 }
 
 /// What rows have that were written before the column was there.

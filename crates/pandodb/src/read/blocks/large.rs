@@ -22,7 +22,7 @@ pub(crate) fn large_wants(layouts: &Layouts, wants: &[Want]) -> Vec<usize> {
     let columns = &layouts.current().columns;
     let is_large = |want: &Want| match want {
         Want::Stored(position) => columns.get(*position).is_some_and(|column| column.ty.kind == Kind::Large),
-        Want::Key { .. } | Want::KeyPart(_) | Want::WholeKey => false,
+        Want::Length(_) | Want::Key { .. } | Want::KeyPart(_) | Want::WholeKey => false,
     };
     (0..wants.len()).filter(|at| is_large(&wants[*at])).collect()
 }

@@ -25,11 +25,11 @@ pub(super) struct Late {
 }
 
 impl Late {
-    pub(super) fn new(layouts: &Layouts, wants: &[Want], is_late: &[bool]) -> Late {
+    pub(super) fn new(layouts: &Layouts, wants: &[Want], is_late: &[bool], has_references: bool) -> Late {
         let (rest_at, early_at): (Vec<usize>, Vec<usize>) = (0..wants.len()).partition(|at| is_late[*at]);
         let of = |at: &[usize]| {
             let wants: Vec<Want> = at.iter().map(|at| wants[*at].clone()).collect();
-            ColumnReader::new(layouts, &wants, false)
+            ColumnReader::new(layouts, &wants, has_references)
         };
         let (early, rest) = (of(&early_at), of(&rest_at));
         Late { early, early_at, rest, rest_at, nothing: Arc::new(Vector::all_null(0)) }

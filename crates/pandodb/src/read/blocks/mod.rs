@@ -114,7 +114,7 @@ impl View<'_> {
     ) -> Result<Blocks> {
         let columns = layouts.current().columns.len();
         let is_there = |want: &Want| match want {
-            Want::Stored(position) => *position < columns,
+            Want::Stored(position) | Want::Length(position) => *position < columns,
             Want::Key { size, .. } => *size > 0,
             Want::KeyPart(_) | Want::WholeKey => true,
         };
@@ -186,7 +186,7 @@ impl Blocks {
     /// read whole.
     pub fn read_late(&mut self, layouts: &Layouts, wants: &[Want], is_late: &[bool]) {
         let is_of_use = is_late.contains(&true) && is_late.contains(&false);
-        self.late = is_of_use.then(|| Late::new(layouts, wants, is_late));
+        self.late = is_of_use.then(|| Late::new(layouts, wants, is_late, self.sight.large.is_some()));
     }
 
     /// Reads what is still missing of the block that was given last, of these rows (ascending; `None`: all), and says of how many of them; of

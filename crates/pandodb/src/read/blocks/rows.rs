@@ -36,7 +36,9 @@ impl Plan {
     fn new(layout: &Layout, current: &Layout, wants: &[Want]) -> Plan {
         let target_of = |id: u32| {
             let stored = |want: &Want| match want {
-                Want::Stored(position) => current.columns.get(*position).is_some_and(|c| c.id == id),
+                Want::Stored(position) | Want::Length(position) => {
+                    current.columns.get(*position).is_some_and(|c| c.id == id)
+                }
                 Want::Key { .. } | Want::KeyPart(_) | Want::WholeKey => false,
             };
             wants.iter().position(stored)
@@ -159,7 +161,7 @@ impl RowReader {
         }
         let columns = &layouts.current().columns;
         let gather = |want: &Want| match want {
-            Want::Stored(position) => Gather::of(&columns[*position].ty),
+            Want::Stored(position) | Want::Length(position) => Gather::of(&columns[*position].ty),
             Want::Key { size, .. } => Gather::new(*size),
             Want::KeyPart(path) => Gather::new(path.width()),
             Want::WholeKey => Gather::new(0),
@@ -195,7 +197,7 @@ impl RowReader {
                     gather.push(&self.part)?;
                 }
                 Want::WholeKey => gather.push(key)?,
-                Want::Stored(_) => {}
+                Want::Stored(_) | Want::Length(_) => {}
             }
         }
         Some(())

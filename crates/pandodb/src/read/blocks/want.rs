@@ -9,6 +9,9 @@ use pando_column::KeyPath;
 pub enum Want {
     /// The column at this position of the current layout, in its stored form.
     Stored(usize),
+    /// How many bytes the value of the column at this position has, as a little-endian integer of 64 bits, or NULL: known without the
+    /// value, which may lie apart. Of a column whose values are of different lengths.
+    Length(usize),
     /// These bytes of the row's key, as they are.
     Key {
         /// Where they begin.
@@ -27,6 +30,7 @@ impl Want {
     pub(super) fn as_read(&self) -> Want {
         match self {
             Want::KeyPart(_) => Want::WholeKey,
+            Want::Length(position) => Want::Stored(*position),
             want => want.clone(),
         }
     }

@@ -45,7 +45,7 @@ impl Zones<'_> {
         match self.wants.get(want)? {
             Want::Key { offset, size } => self.of_key(*offset, *size),
             Want::KeyPart(path) => self.of_key_part(path),
-            Want::WholeKey => None,
+            Want::WholeKey | Want::Length(_) => None,
             Want::Stored(position) => self.of_column(&self.layouts.current().columns[*position]),
         }
     }
