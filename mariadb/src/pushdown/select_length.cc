@@ -30,6 +30,7 @@ bool Select_translator::length_of_column(Item *item, Said *said)
     {
       source.columns.push_back(Column{m_next_slot++, field, true});
       columns++;
+      tables_of_lengths.insert(source.table);
       known= std::prev(source.columns.end());
     }
     put_slot(known->slot, Value_kind{Value_kind::SIGNED, 0}, said);

@@ -441,7 +441,9 @@ static double columns_read(THD *thd, SELECT_LEX *select, const Select_translator
 bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_cost &cost, const Select_translator &translator)
 {
   const double columns= columns_read(thd, select, translator);
-  double engine= 0, all= 0, served= 0;
+  /* Of large values that the server reads for their lengths, a byte that is stored. */
+  static const double LARGE_BYTE_NS= 0.5;
+  double engine= 0, all= 0, served= 0, large= 0;
   for (const TABLE *table : translator.tables)
   {
     /* The server asks it for tables of derived ones later: after a load a table would have no rows so far. */
@@ -449,8 +451,10 @@ bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_co
     const double rows= double(table->file->stats.records);
     engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * columns);
     all+= rows;
+    if (translator.tables_of_lengths.count(table))
+      large+= double(table->file->stats.data_file_length) * LARGE_BYTE_NS;
   }
-  const double scan= all * SERVER_SCAN_NS;
+  const double scan= all * SERVER_SCAN_NS + large;
   if (scan * double(translator.tables.size()) < engine)
     return true;
   for (const auto &expression : translator.served_expressions)

@@ -107,6 +107,8 @@ public:
   bool is_counted= false;
 
   std::vector<TABLE *> tables;
+  /* Those of which it looks at the lengths of values that may lie apart. */
+  std::set<const TABLE *> tables_of_lengths;
   /* What has their rows: each table's own handler, or those of the partitions that are read. */
   std::vector<ha_pando *> handlers;
   std::vector<const void *> collations, tests, changes, floors, measures;
