@@ -471,7 +471,8 @@ bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_co
     served+= (expression->is_condition() ? rows : std::min(rows, std::max(cost.rows, 1.0))) * SERVED_NS;
   }
   /* Who goes over the rows computes these, too. */
-  return cost.server < cost.engine + served && cost.server < scan / 2;
+  const double server= cost.server + large * (all > cost.rows ? cost.rows / all : 1);
+  return server < cost.engine + served && server < scan / 2;
 }
 
 } // namespace pando
