@@ -15,6 +15,8 @@ use crate::measure::measured;
 use crate::moments;
 use crate::selection::rows_of;
 
+use crate::whole::{divide, rounded, rounded_small};
+
 /// Of a condition, for a row.
 pub(crate) const FALSE: u8 = 0;
 pub(crate) const TRUE: u8 = 1;
@@ -73,7 +75,7 @@ impl Val {
         }
     }
 
-    fn number(&self, row: usize) -> i128 {
+    pub(crate) fn number(&self, row: usize) -> i128 {
         match self {
             Val::One(Value::Number(value)) => *value,
             Val::Each(column) => column.number(row),
@@ -97,13 +99,13 @@ impl Val {
 }
 
 /// Numbers of both operands.
-enum Small<'a> {
+pub(crate) enum Small<'a> {
     One(i64),
     Each(&'a [i64]),
 }
 
 impl Small<'_> {
-    fn of(val: &Val) -> Option<Small<'_>> {
+    pub(crate) fn of(val: &Val) -> Option<Small<'_>> {
         match val {
             Val::One(Value::Number(value)) => i64::try_from(*value).ok().map(Small::One),
             Val::Each(column) => match &column.data {
@@ -117,7 +119,7 @@ impl Small<'_> {
 
 /// Applies `f` to pairs of numbers.
 #[inline]
-fn zip<T>(a: &Small<'_>, b: &Small<'_>, rows: usize, f: impl Fn(i64, i64) -> T) -> Vec<T> {
+pub(crate) fn zip<T>(a: &Small<'_>, b: &Small<'_>, rows: usize, f: impl Fn(i64, i64) -> T) -> Vec<T> {
     match (a, b) {
         (Small::Each(a), Small::Each(b)) => a.iter().zip(*b).map(|(a, b)| f(*a, *b)).collect(),
         (Small::Each(a), Small::One(b)) => a.iter().map(|a| f(*a, *b)).collect(),
@@ -126,7 +128,7 @@ fn zip<T>(a: &Small<'_>, b: &Small<'_>, rows: usize, f: impl Fn(i64, i64) -> T) 
     }
 }
 
-fn either_null(a: &Val, b: &Val, rows: usize) -> Option<Vec<bool>> {
+pub(crate) fn either_null(a: &Val, b: &Val, rows: usize) -> Option<Vec<bool>> {
     if matches!(a, Val::One(Value::Null)) || matches!(b, Val::One(Value::Null)) {
         return Some(vec![true; rows]);
     }
@@ -195,9 +197,7 @@ impl Eval<'_> {
             Expr::Part(part, moment) => {
                 let kind = moment.kind();
                 let moment = self.value(moment, batch)?.column(kind, rows);
-                let values = (0..rows).map(|row| moments::part_of(*part, kind, moment.number(row) as i64));
-                let data = Data::Small(values.collect());
-                Val::Each(Arc::new(Column { data, nulls: moment.nulls.clone() }))
+                Val::Each(Arc::new(moments::parts_of(*part, kind, &moment)))
             }
             Expr::Floor(number, of) => Val::Each(Arc::new(self.floor(*number, of, batch)?)),
             Expr::Measure(number, text) => {
@@ -621,18 +621,13 @@ fn convert(val: &Val, from: Kind, to: Kind, rows: usize) -> Result<Val> {
         _ => {
             let unit = power(from.scale() - to.scale())?;
             let column = val.clone().column(from, rows);
+            if let (Data::Small(values), Ok(unit)) = (&column.data, i64::try_from(unit)) {
+                let data = Data::Small(values.iter().map(|value| rounded_small(*value, unit)).collect());
+                return Ok(Val::Each(Arc::new(Column { data, nulls: column.nulls.clone() })));
+            }
             let values = (0..rows).map(|row| rounded(column.number(row), unit)).collect();
             Ok(Val::Each(Arc::new(Column::of_large(values, column.nulls.clone()))))
         }
-    }
-}
-
-/// Half is rounded away from zero.
-pub(crate) fn rounded(value: i128, unit: i128) -> i128 {
-    let (whole, rest) = (value / unit, (value % unit).unsigned_abs());
-    match rest * 2 >= unit.unsigned_abs() {
-        true => whole + value.signum(),
-        false => whole,
     }
 }
 
@@ -689,28 +684,6 @@ fn arithmetic(
             Ok(value)
         } else {
             Err(OVERFLOW)
-        }
-    };
-    let values = (0..rows).map(one).collect::<Result<Vec<i128>>>()?;
-    Ok(Column::of_large(values, nulls))
-}
-
-fn divide(scale: u32, a: &Val, b: &Val, scales: (u32, u32), rows: usize) -> Result<Column> {
-    let nulls = either_null(a, b, rows);
-    // a / 10^s / (b / 10^t) * 10^scale
-    let digits = i64::from(scale) + i64::from(scales.1) - i64::from(scales.0);
-    let factor = power(digits.unsigned_abs() as u32)?;
-    let one = |row: usize| {
-        if nulls.as_ref().is_some_and(|nulls| nulls[row]) {
-            return Ok(0);
-        }
-        let (a, b) = (a.number(row), b.number(row));
-        if b == 0 {
-            return Err(UNSUPPORTED);
-        }
-        match digits >= 0 {
-            true => Ok(a.checked_mul(factor).ok_or(OVERFLOW)? / b),
-            false => Ok(a / b.checked_mul(factor).ok_or(OVERFLOW)?),
         }
     };
     let values = (0..rows).map(one).collect::<Result<Vec<i128>>>()?;

@@ -67,6 +67,7 @@ mod sums;
 mod table_rows;
 mod tags;
 mod warnings;
+mod whole;
 mod window;
 mod word_table;
 mod zones;

@@ -23,6 +23,23 @@ impl Eval<'_> {
     }
 }
 
+/// A part of all moments of a column.
+pub(crate) fn parts_of(part: Part, kind: Kind, moments: &Column) -> Column {
+    let rows = moments.rows();
+    let values = (0..rows).map(|row| part_of(part, kind, moments.number(row) as i64)).collect();
+    let mut nulls = moments.nulls.clone();
+    if matches!(part, Part::Seconds | Part::Microseconds) {
+        let has_none = |row: &usize| {
+            let moment = moments.number(*row) as i64;
+            part_of(Part::Month, kind, moment) == 0 || part_of(Part::Day, kind, moment) == 0
+        };
+        for row in (0..rows).filter(has_none) {
+            nulls.get_or_insert_with(|| vec![false; rows])[row] = true;
+        }
+    }
+    Column { data: Data::Small(values), nulls }
+}
+
 /// A part of a moment of a kind.
 pub(crate) fn part_of(part: Part, kind: Kind, moment: i64) -> i64 {
     let (year, month, day, seconds) = match kind {
@@ -45,7 +62,25 @@ pub(crate) fn part_of(part: Part, kind: Kind, moment: i64) -> i64 {
         Part::Second => seconds & 63,
         Part::Date => year << 9 | month << 5 | day,
         Part::Regular => i64::from((1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day)),
+        Part::Seconds => elapsed(year, month, day, seconds),
+        Part::Microseconds => {
+            let behind = if kind == Kind::Date { 0 } else { moment & 0xff_ffff };
+            elapsed(year, month, day, seconds) * 1_000_000 + behind
+        }
     }
+}
+
+/// Seconds since the year 0. Days that a month does not have are those of the next, as `calc_daynr` of the server counts them.
+fn elapsed(year: i64, month: i64, day: i64, clock: i64) -> i64 {
+    if year == 0 && month == 0 {
+        return 0;
+    }
+    let is_early = month <= 2;
+    let leap_year = year - i64::from(is_early);
+    let short_months = if is_early { 0 } else { (month * 4 + 23) / 10 };
+    let leap_days = leap_year / 4 - (leap_year / 100 + 1) * 3 / 4;
+    let days = 365 * year + 31 * (month - 1) + day - short_months + leap_days;
+    days * 86_400 + (clock >> 12) * 3600 + (clock >> 6 & 63) * 60 + (clock & 63)
 }
 
 /// How many days a month has.
@@ -62,6 +97,42 @@ fn days_of(year: i64, month: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::expr::Texts;
+
+    #[test]
+    fn seconds_since_the_year_0_are_those_of_the_calendar() {
+        let at = |year: i64, month: i64, day: i64, clock: i64| {
+            (((year * 13 + month) << 5 | day) << 17 | clock) << 24
+        };
+        let days =
+            |year, month, day| part_of(Part::Seconds, Kind::DateTime, at(year, month, day, 0)) / 86_400;
+        assert_eq!(
+            (days(0, 1, 1), days(1970, 1, 1), days(9999, 12, 31)),
+            (1, 719_528, 3_652_424),
+            "as TO_DAYS has it"
+        );
+        for year in [0, 1, 4, 99, 100, 400, 1900, 2000, 2023, 2024] {
+            for month in 1..=12 {
+                let next = if month == 12 { days(year + 1, 1, 1) } else { days(year, month + 1, 1) };
+                // The server takes the year 0 for one without a 29th of February.
+                assert_eq!(next - days(year, month, 1), days_of(year, month), "{year}-{month}");
+            }
+        }
+        assert_eq!(days(2023, 2, 31), days(2023, 3, 3), "a day that the month does not have");
+        let clock = 23 << 12 | 59 << 6 | 58;
+        let (seconds, moment) = (days(2024, 2, 29) * 86_400 + 86_398, at(2024, 2, 29, clock) + 250_000);
+        assert_eq!(part_of(Part::Seconds, Kind::DateTime, moment), seconds);
+        assert_eq!(part_of(Part::Microseconds, Kind::DateTime, moment), seconds * 1_000_000 + 250_000);
+        let date = 2024 << 9 | 2 << 5 | 29;
+        assert_eq!(part_of(Part::Microseconds, Kind::Date, date), days(2024, 2, 29) * 86_400_000_000);
+        let column = Column {
+            data: Data::Small(vec![at(0, 0, 0, 0), at(2024, 0, 1, 0), at(2024, 1, 0, 0), at(0, 1, 1, 1), 0]),
+            nulls: Some(vec![false, false, false, false, true]),
+        };
+        let parts = parts_of(Part::Seconds, Kind::DateTime, &column);
+        assert_eq!(parts.nulls, Some(vec![true, true, true, false, true]));
+        assert_eq!(parts.number(3), 86_401);
+        assert_eq!(parts_of(Part::Year, Kind::DateTime, &column).nulls, column.nulls);
+    }
 
     #[test]
     fn moments_that_are_null_stand_for_nothing() {

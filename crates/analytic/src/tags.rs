@@ -235,6 +235,10 @@ pub enum Part {
     Date = 8,
     /// Whether the calendar has it: 1, or 0 (of 2024-00-00, 2024-02-31, and of no year, no month and no day).
     Regular = 9,
+    /// Seconds since the year 0; NULL of a moment whose month or day is 0.
+    Seconds = 10,
+    /// Microseconds since the year 0; NULL likewise.
+    Microseconds = 11,
 }
 
 impl Named for Part {
@@ -249,6 +253,8 @@ impl Named for Part {
         Part::Second,
         Part::Date,
         Part::Regular,
+        Part::Seconds,
+        Part::Microseconds,
     ];
 }
 

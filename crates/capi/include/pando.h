@@ -1334,6 +1334,14 @@ enum PandoMomentPart
    * Whether the calendar has it: 1, or 0 (of 2024-00-00, 2024-02-31, and of no year, no month and no day).
    */
   PANDO_MOMENT_PART_REGULAR = 9,
+  /**
+   * Seconds since the year 0; NULL of a moment whose month or day is 0.
+   */
+  PANDO_MOMENT_PART_SECONDS = 10,
+  /**
+   * Microseconds since the year 0; NULL likewise.
+   */
+  PANDO_MOMENT_PART_MICROSECONDS = 11,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -13,7 +13,7 @@ struct Moment_floor
   /* How far a function looks; ALL: nothing stands for anything else. */
   enum Unit : uint8_t { DAY, HOUR, MINUTE, SECOND, ALL };
 
-  Moment_floor(Unit unit, Time_zone *zone, uint decimals);
+  Moment_floor(Unit unit, Time_zone *zone, uint decimals, int64_t since);
   ~Moment_floor();
   Moment_floor(const Moment_floor &) = delete;
   Moment_floor &operator=(const Moment_floor &) = delete;
@@ -22,6 +22,8 @@ struct Moment_floor
   /* Of TIMESTAMPs: where clocks show them, and digits behind the point. Null: of DATETIMEs. */
   Time_zone *const zone;
   const uint decimals;
+  /* Of DATETIMEs: those before stand for themselves. */
+  const int64_t since;
 
   /* The first moment of the same day, hour and so on, or another one in it: as the engine has both. */
   int64_t of(int64_t moment) const { return zone ? of_stamp(moment) : of_clock(moment); }

@@ -485,6 +485,14 @@ bool Select_translator::function(Item_func *function, Said *said)
   for (const auto &one : PARTS)
     if (function->argument_count() == 1 && has_name(function, one.name))
       return moment_part(function, one.part, said);
+  if (has_name(function, "unix_timestamp"))
+    return unix_timestamp(function, false, said);
+  if (has_name(function, "DIV"))
+    return whole_quotient(function, said);
+  if (has_name(function, "truncate"))
+    return truncation(function, said);
+  if (has_name(function, "cast_as_signed"))
+    return cast_to_integer(function, said);
   if (function->functype() == Item_func::EXTRACT_FUNC)
   {
     static const struct { interval_type type; PandoMomentPart part; } TYPES[]= {{INTERVAL_YEAR, PANDO_MOMENT_PART_YEAR},
@@ -728,24 +736,6 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
   said->digits= whole_digits + kind.scale();
   said->is_mixed&= kind.tag == Value_kind::DECIMAL;
   said->mixes_zero&= kind.tag == Value_kind::DECIMAL;
-  return true;
-}
-
-bool Select_translator::moment_part(Item_func *function, PandoMomentPart part, Said *said)
-{
-  Said of;
-  if (!expression(function->arguments()[0], &of))
-    return false;
-  const bool is_date= of.kind.tag == Value_kind::DATE;
-  const bool is_of_clock= part == PANDO_MOMENT_PART_HOUR || part == PANDO_MOMENT_PART_MINUTE || part == PANDO_MOMENT_PART_SECOND;
-  if ((!is_date && of.kind.tag != Value_kind::DATETIME) || (is_date && is_of_clock))
-    return refuse("a part of something else");
-  static const uint DIGITS[]= {4, 2, 2, 1, 6, 2, 2, 2}; /* of a year, a month and so on */
-  said->digits= DIGITS[part];
-  B::byte(&said->bytes, PANDO_TAG_PART);
-  B::byte(&said->bytes, part);
-  said->bytes+= of.bytes;
-  said->kind= Value_kind{Value_kind::SIGNED, 0};
   return true;
 }
 

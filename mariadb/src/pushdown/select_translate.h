@@ -278,6 +278,12 @@ private:
   bool case_of(Item_func *function, Said *said);
   bool coalesce(Item_func *function, Said *said);
   bool moment_part(Item_func *function, PandoMomentPart part, Said *said);
+  bool unix_timestamp(Item_func *function, bool only_seconds, Said *said);
+  bool cuttable(Item *item, Said *said);
+  bool whole_quotient(Item_func *function, Said *said);
+  bool cut_quotient(Item *item, uint scale, Said *said);
+  bool truncation(Item_func *function, Said *said);
+  bool cast_to_integer(Item_func *function, Said *said);
   bool text_change(Item_func *function, Text_change::What what, Said *said);
   bool text_measure(Item_func *function, Text_measure::What what, Said *said);
   bool length_of_column(Item *item, Said *said); /* select_length.cc */
