@@ -283,6 +283,7 @@ private:
   uint duplicate_index() const;
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
+  int write_numbered_row(const uchar *record);
   int write_one_row(const uchar *record);
   int write_entries(const uchar *record);
   int update_one_row(const uchar *old_record, const uchar *new_record);
