@@ -347,7 +347,8 @@ private:
   int begin_own_load();
   void give_up_trial_row(int error);
   int write_row_in_bulk(const uchar *record, bool *done);
-  int go_on_with_trial();
+  int go_on_with_trial(const uchar *record);
+  void add_to_batch(const uchar *record);
   int begin_load();
   bool submit_batch();
   int load_failed(PandoStatus status);

@@ -153,7 +153,7 @@ int ha_pando::write_numbered_row(const uchar *record)
     return 0;
   if (int error= after_write())
     return error;
-  return m_bulk ? go_on_with_trial() : 0;
+  return m_bulk ? go_on_with_trial(record) : 0;
 }
 
 int ha_pando::write_one_row(const uchar *record)
