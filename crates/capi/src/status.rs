@@ -1,6 +1,7 @@
 //! What functions answer, and the one place where the engine's errors become numbers.
 
 use std::cell::{Cell, RefCell};
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -121,16 +122,22 @@ pub(crate) fn hide(base_dir: &Path) {
     let _ = BASE.set(format!("{}/", base_dir.display().to_string().trim_end_matches('/')));
 }
 
-fn text_of(error: &Error) -> String {
-    match BASE.get() {
-        Some(base) if base.len() > 1 => error.to_string().replace(base.as_str(), "./"),
-        _ => error.to_string(),
-    }
+/// Duplicates may come with each row of a statement: where no file can be named, none is looked for, and the text takes the place of the last one.
+fn keep_text(error: &Error) {
+    ERROR_TEXT.with_borrow_mut(|text| {
+        text.clear();
+        // Into a string it cannot fail.
+        let _ = write!(text, "{error}");
+        let may_name_files = !matches!(error, Error::Duplicate { .. });
+        if let Some(base) = BASE.get().filter(|base| may_name_files && base.len() > 1) {
+            *text = text.replace(base.as_str(), "./");
+        }
+    });
 }
 
 /// The status of an error; its text is kept for [`pando_error_text`].
 pub(crate) fn fail(error: &Error) -> PandoStatus {
-    ERROR_TEXT.set(text_of(error));
+    keep_text(error);
     match error {
         Error::Engine(error) => engine_status(error),
         Error::InDoubt { .. } => PandoStatus::InDoubt,

@@ -33,6 +33,12 @@ const LARGE_SHARD_BYTES: u64 = 32 << 20;
 const SHARDS_MAX: u64 = 128;
 /// A typical block, for sizing the cache's memory of what it evicted lately: between small segments as they are stored and large ones decoded.
 const BLOCK_BYTES_TYPICAL: u64 = 16 << 10;
+/// Room of a shard for blocks that are new, at least: for some of the largest usual ones, decoded. One that does not fit there leaves
+/// at once, and is read again for each row.
+const SHARD_NEW_BYTES_MIN: u64 = 2 << 20;
+/// The least part of a shard that is for new blocks, and the largest.
+const NEW_PART_MIN: f64 = 0.03;
+const NEW_PART_MAX: f64 = 0.25;
 /// What an entry costs beyond its block: key, value, links and hash slot.
 const ENTRY_BYTES: u64 = 120;
 /// The counts of an `Arc`.
@@ -168,10 +174,13 @@ impl BlockCache {
         // Rounded down to a power of two, as the library would round up.
         let shards = 1usize << shards.ilog2();
         let items = (limit_bytes / BLOCK_BYTES_TYPICAL).max(32 * shards as u64);
+        let shard_bytes = limit_bytes / shards as u64;
+        let new_part = SHARD_NEW_BYTES_MIN as f64 / shard_bytes.max(1) as f64;
         let options = OptionsBuilder::new()
             .shards(shards)
+            .hot_allocation(1.0 - new_part.clamp(NEW_PART_MIN, NEW_PART_MAX))
             .estimated_items_capacity(items as usize)
-            .weight_capacity(limit_bytes / shards as u64 * shards as u64)
+            .weight_capacity(shard_bytes * shards as u64)
             .build()
             .unwrap_or_else(|e| unreachable!("both capacities are given: {e:?}"));
         let blocks = Blocks::with_options(
@@ -312,8 +321,12 @@ impl BlockCache {
                 let block = load()?;
                 self.note(key, &block);
                 self.mark(&block);
-                // Refused only if the key was removed meanwhile: then it is not kept.
+                // Refused only if the key was removed meanwhile.
                 let _ = guard.insert(block.clone());
+                // Room is made among those that are new, and after a smaller limit there may be no other. Then an old one makes room.
+                if self.blocks.peek(key).is_none() {
+                    self.blocks.insert(*key, block.clone());
+                }
                 self.metrics.cache_bytes.set(self.bytes());
                 Ok(block)
             }
@@ -397,6 +410,35 @@ mod tests {
         });
         assert_eq!(loads.into_inner(), 1);
         assert_eq!(cache.metrics.cache_hits.get(), 7);
+    }
+
+    #[test]
+    fn a_block_that_is_used_again_at_once_is_read_once_though_the_cache_is_full() {
+        let cache = BlockCache::new(20 << 20, Arc::default());
+        let others = || {
+            for offset in (0..5000).chain(0..5000) {
+                cache.get_or_load(&key(offset), || Ok(block(10_000))).unwrap();
+            }
+        };
+        let loads_of = |first: u64, bytes: usize| {
+            let mut loads = 0;
+            for offset in (first..first + 40).flat_map(|offset| [offset; 10]) {
+                let load = || {
+                    loads += 1;
+                    Ok(block(bytes))
+                };
+                cache.get_or_load(&key(1 << 40 | offset), load).unwrap();
+                cache.get_or_load(&key(1 << 50 | offset), || Ok(block(1000))).unwrap();
+            }
+            loads
+        };
+        others();
+        assert_eq!(loads_of(0, 600 << 10), 40, "larger than a small part of a shard");
+        others();
+        cache.set_limit(12 << 20);
+        let loads = loads_of(1000, 10_000);
+        assert!(loads < 60, "nothing new was left by the smaller limit: {loads}");
+        assert!(cache.bytes() <= 12 << 20);
     }
 
     #[test]

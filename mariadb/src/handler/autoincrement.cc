@@ -30,7 +30,7 @@ void ha_pando::get_auto_increment(ulonglong offset, ulonglong increment, ulonglo
     *reserved= 1;
 }
 
-/* A row with this value in the auto-increment column was written: later values are above it. */
+/* A row has this value in the auto-increment column: later values are above it. */
 void ha_pando::note_auto_increment(Field *field)
 {
   const longlong value= field->val_int_offset(0);

@@ -283,6 +283,7 @@ private:
   uint duplicate_index() const;
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
+  int write_numbered_row(const uchar *record);
   int write_one_row(const uchar *record);
   int write_entries(const uchar *record);
   int update_one_row(const uchar *old_record, const uchar *new_record);
@@ -346,7 +347,8 @@ private:
   int begin_own_load();
   void give_up_trial_row(int error);
   int write_row_in_bulk(const uchar *record, bool *done);
-  int go_on_with_trial();
+  int go_on_with_trial(const uchar *record);
+  void add_to_batch(const uchar *record);
   int begin_load();
   bool submit_batch();
   int load_failed(PandoStatus status);

@@ -219,11 +219,10 @@ int ha_pando::write_row_in_bulk(const uchar *record, bool *done)
   if (admission == Admission::ENDS_LOAD)
     /* The rows so far are written; this one and the others go one by one. */
     return end_bulk_insert();
-  m_bulk->rows++;
-  m_bulk->shape->append(m_bulk->batch.get(), record);
   if (m_bulk->phase == Bulk_insert::Phase::TRIAL)
     return 0;
   *done= true;
+  add_to_batch(record);
   if (int error= m_foreign.check_inserts() ? m_foreign.load(record) : 0)
     return error;
   if (m_bulk->batch->bytes() < m_bulk->batch_bytes)
@@ -231,21 +230,23 @@ int ha_pando::write_row_in_bulk(const uchar *record, bool *done)
   return submit_batch() ? 0 : end_bulk_insert();
 }
 
-/* A row of the trial was not written: the copy has it, too. */
+void ha_pando::add_to_batch(const uchar *record)
+{
+  m_bulk->rows++;
+  m_bulk->shape->append(m_bulk->batch.get(), record);
+}
+
+/* A row of the trial was not written. */
 void ha_pando::give_up_trial_row(int error)
 {
   if (error != HA_ERR_FOUND_DUPP_KEY || !decides_duplicates() || !only_skips_duplicates())
-  {
     abort_bulk_insert();
-    return;
-  }
-  m_bulk->shape->drop_last(m_bulk->batch.get());
-  m_bulk->rows--;
 }
 
 /* After a row of the trial was written. */
-int ha_pando::go_on_with_trial()
+int ha_pando::go_on_with_trial(const uchar *record)
 {
+  add_to_batch(record);
   m_bulk->count_in_trials();
   const Trials *trials= m_bulk->trials;
   const uint64_t rows= trials ? trials->rows : m_bulk->rows;

@@ -47,7 +47,6 @@ private:
   Bytes m_records;
   Bytes m_blobs;
   uint64_t m_rows= 0;
-  size_t m_last_blobs= 0;  /* where those of the last row begin */
   bool m_is_whole= false;  /* BLOBs are pointers again; nothing can be added */
 };
 
@@ -70,8 +69,6 @@ public:
   std::unique_ptr<Row_batch> take_batch();
   void give_batch(Row_batch *batch);
   void append(Row_batch *batch, const uchar *record) const;
-  /* Takes the last row back. */
-  void drop_last(Row_batch *batch) const;
   /* Makes the records of a batch whole again. */
   void restore_blobs(Row_batch *batch) const;
 

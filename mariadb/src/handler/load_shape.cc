@@ -107,7 +107,6 @@ void Load_shape::give_batch(Row_batch *batch)
 void Load_shape::append(Row_batch *batch, const uchar *record) const
 {
   uchar *to= batch->m_records.extend(m_record_size);
-  batch->m_last_blobs= batch->m_blobs.size();
   for (const Span &span : m_spans)
   {
     uint size= span.size;
@@ -130,13 +129,6 @@ void Load_shape::append(Row_batch *batch, const uchar *record) const
     memcpy(to + blob.offset + blob.length_bytes, &place, sizeof(place));
   }
   batch->m_rows++;
-}
-
-void Load_shape::drop_last(Row_batch *batch) const
-{
-  batch->m_records.truncate(batch->m_records.size() - m_record_size);
-  batch->m_blobs.truncate(batch->m_last_blobs);
-  batch->m_rows--;
 }
 
 void Load_shape::restore_blobs(Row_batch *batch) const

@@ -123,9 +123,19 @@ int ha_pando::write_row(const uchar *record)
 {
   if (int error= compute_virtual_columns(record))
     return error;
-  if (table->next_number_field && record == table->record[0])
+  const bool has_number= table->next_number_field && record == table->record[0];
+  if (has_number)
     if (int error= update_auto_increment())
       return error;
+  const int error= write_numbered_row(record);
+  /* As in InnoDB, the value of a row that INSERT ... SELECT passes by, or changes another for, is not given out any more. */
+  if (error == HA_ERR_FOUND_DUPP_KEY && has_number && thd_sql_command(ha_thd()) == SQLCOM_INSERT_SELECT)
+    note_auto_increment(table->next_number_field);
+  return error;
+}
+
+int ha_pando::write_numbered_row(const uchar *record)
+{
   bool is_loading= false;
   if (m_bulk)
     if (int error= write_row_in_bulk(record, &is_loading))
@@ -143,7 +153,7 @@ int ha_pando::write_row(const uchar *record)
     return 0;
   if (int error= after_write())
     return error;
-  return m_bulk ? go_on_with_trial() : 0;
+  return m_bulk ? go_on_with_trial(record) : 0;
 }
 
 int ha_pando::write_one_row(const uchar *record)
