@@ -45,6 +45,7 @@ mod measure;
 mod memo;
 mod moments;
 mod near_order;
+mod null_safe;
 mod packing;
 mod partition;
 mod plan;

@@ -16,6 +16,7 @@ use crate::execute::Run;
 use crate::explain::{Counts, Operator};
 use crate::expr::{Expr, Slot, Texts};
 use crate::keys::Budget;
+use crate::null_safe;
 use crate::plan::Plan;
 use crate::planner::{Planner, Sample};
 use crate::repeated::Repeated;
@@ -144,13 +145,15 @@ impl Answer {
 
 impl Query {
     /// Of a block.
-    pub fn new(block: Block, texts: Texts) -> Query {
+    pub fn new(mut block: Block, texts: Texts) -> Query {
+        null_safe::simplify(&mut block);
         Query { block, asked: Vec::new(), first: Vec::new(), asks_all: false, texts, spill_to: None }
     }
 
     /// As the server says it (`decode.rs`). `None`: it is not said right.
     pub fn decode(bytes: &[u8], texts: Texts) -> Option<Query> {
-        let decode::Said { block, asked, first } = decode::query_of(bytes)?;
+        let decode::Said { mut block, asked, first } = decode::query_of(bytes)?;
+        null_safe::simplify(&mut block);
         Some(Query { block, asked, first, asks_all: false, texts, spill_to: None })
     }
 
@@ -267,7 +270,11 @@ impl Query {
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
         let result = run.chunks(&plan, &outputs);
         let (rows_met, rows_sorted) = (run.rows_met, run.rows_sorted);
-        txn.note_query(result.is_ok().then_some(rows_met));
+        // It is asked again then (`ask_all`).
+        let is_first_of_two = !self.asks_all && matches!(result, Err(Failure::GivenBack(Why::Told)));
+        if !is_first_of_two {
+            txn.note_query(result.is_ok().then_some(rows_met));
+        }
         if let Some(bytes) = spill.as_ref().map(Spill::bytes).filter(|bytes| *bytes > 0) {
             txn.note_spilled(bytes);
         }

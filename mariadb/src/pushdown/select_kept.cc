@@ -5,6 +5,7 @@
 #include "text_order.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pando {
 
@@ -53,11 +54,51 @@ void Select_translator::without_filling(const Field *field, Said *said)
   B::make_sure(&said->bytes, passes(Text_change{Text_change::NOT_FILLED, field->charset(), 0, 0}, *said));
 }
 
+static const uint WHOLE_DECIMALS_MAX= 6;
+
+static bool is_whole_constant(Item *item)
+{
+  if (!item->basic_const_item() || item->type() == Item::NULL_ITEM || (item->cmp_type() == STRING_RESULT || item->cmp_type() == TIME_RESULT))
+    return false;
+  const double value= item->val_real();
+  return std::isfinite(value) && value == std::floor(value);
+}
+
+/* Whether it rounds to no digits behind the point. */
+static bool makes_whole(const Item_func *function)
+{
+  if (is_one_of(function, {"floor", "ceiling"}))
+    return true;
+  if (!is_one_of(function, {"round", "truncate"}))
+    return false;
+  if (function->argument_count() == 1)
+    return true;
+  Item *digits= function->arguments()[1];
+  return digits->basic_const_item() && digits->cmp_type() == INT_RESULT && digits->val_int() == 0;
+}
+
+/* A DOUBLE that is a whole number, whatever it is computed of: `FLOOR(v / 10.0) * 10.0`. The sum or product of whole numbers is one, rounded as DOUBLEs are,
+   too. */
+static bool is_whole_number(Item *item, uint depth= DEPTH_MAX)
+{
+  if (item->type() != Item::FUNC_ITEM || !depth)
+    return is_whole_constant(item);
+  const Item_func *function= static_cast<Item_func *>(item);
+  if (item->cmp_type() != REAL_RESULT || item->decimals > WHOLE_DECIMALS_MAX)
+    return false;
+  if (makes_whole(function))
+    return true;
+  /* A difference of unsigned numbers may lose its sign. */
+  if (!is_one_of(function, {"+", "-", "*"}) || function->argument_count() != 2 || item->unsigned_flag)
+    return false;
+  return is_whole_number(function->arguments()[0], depth - 1) && is_whole_number(function->arguments()[1], depth - 1);
+}
+
 /* What the server keeps in a table, rounded to the digits that its type has: `a * 0.1` of a DOUBLE that was rounded before has one. Rounding changes nothing of
-   what has just been rounded. */
+   what has just been rounded, nor of whole numbers that are not too large (`hold_group`). */
 static bool is_kept_with_fewer_digits(Item *item)
 {
-  if (item->cmp_type() != REAL_RESULT || item->decimals >= NOT_FIXED_DEC || item->type() == Item::FIELD_ITEM)
+  if (item->cmp_type() != REAL_RESULT || item->decimals >= NOT_FIXED_DEC || item->type() == Item::FIELD_ITEM || is_whole_number(item))
     return false;
   const Item_func *function= item->type() == Item::FUNC_ITEM ? static_cast<Item_func *>(item) : nullptr;
   return !function || !is_one_of(function, {"round", "truncate", "floor", "ceiling"}) || (function->argument_count() > 1 && !function->arguments()[1]->const_item());
@@ -131,8 +172,10 @@ void Select_translator::hold_group(Item *item, Said *said)
   }
   else
   {
+    /* With its digits, it has to be a whole number still. */
+    const double large= is_whole_number(item->real_item()) ? LARGE / std::pow(10.0, item->decimals) : LARGE;
     B::list(&is_kept, PANDO_TAG_AND, 2);
-    for (const double bound : {LARGE, -LARGE})
+    for (const double bound : {large, -large})
     {
       B::compare(&is_kept, bound > 0 ? PANDO_COMPARISON_LESS : PANDO_COMPARISON_GREATER);
       is_kept+= said->bytes;

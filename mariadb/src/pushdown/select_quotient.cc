@@ -278,18 +278,29 @@ bool Select_translator::quotient_addend(Item *argument, bool may_warn, Said *of,
   return true;
 }
 
-/* NULLIF of numbers, as CASE WHEN first = second THEN NULL ELSE first END. Of an aggregate the server keeps the value in a cache of its own. */
+/* What NULLIF is of. The value of an aggregate the server keeps in a cache of its own, as it is. Null: of something else that is kept. */
+static Item *first_of_null_if(Item_func *function)
+{
+  Item *first= function->arguments()[0];
+  if (first->type() != Item::CACHE_ITEM)
+    return first;
+  Item *kept= static_cast<Item_cache *>(first)->get_example();
+  return kept && kept->type() == Item::SUM_FUNC_ITEM ? kept : nullptr;
+}
+
+/* NULLIF of numbers, as CASE WHEN first = second THEN NULL ELSE first END. */
 bool Select_translator::null_if(Item_func *function, Said *said)
 {
   Item **arguments= function->arguments();
-  if (function->argument_count() != 3 || arguments[0] != arguments[2] || arguments[0]->type() == Item::CACHE_ITEM ||
-      !is_exact_number(function) || !is_exact_number(arguments[0]) || !is_exact_number(arguments[1]) ||
-      arguments[0]->field_type() == MYSQL_TYPE_YEAR || arguments[0]->field_type() == MYSQL_TYPE_BIT)
+  Item *first= first_of_null_if(function);
+  if (function->argument_count() != 3 || arguments[0] != arguments[2] || !first ||
+      !is_exact_number(function) || !is_exact_number(first) || !is_exact_number(arguments[1]) ||
+      first->field_type() == MYSQL_TYPE_YEAR || first->field_type() == MYSQL_TYPE_BIT)
     return refuse("NULLIF of something else");
   Said value;
   std::string is_same;
-  if (!expression(arguments[2], &value) ||
-      !compare(PANDO_COMPARISON_EQUAL, arguments[0], arguments[1], nullptr, &is_same, true))
+  if (!expression(first, &value) ||
+      !compare(PANDO_COMPARISON_EQUAL, first, arguments[1], nullptr, &is_same, true))
     return false;
   if (value.kind.tag != kind_of_number(function).tag || value.is_exact)
     return refuse("digits of NULLIF");

@@ -413,6 +413,8 @@ bool Select_translator::leaves_of(Item **place, Server_expression *served)
   case Item::WINDOW_FUNC_ITEM:
     served->is_over_window= true;
     return place != served->place() ? leaf(place, false, served) : refuse("a window");
+  case Item::CACHE_ITEM:
+    return refuse("a value that the server keeps, as that of an aggregate within NULLIF");
   default:
     return refuse("an item");
   }

@@ -256,6 +256,18 @@ public:
   String *val_str(String *to) override { return VDec(this).to_string_round(to, decimals); }
 };
 
+/* In a temporary table BINARY loses its length, and an Item that is an ENUM or a SET says of itself that it is a text. */
+const Type_handler *handler_of_leaf(const Item *item, const Value_kind &kind)
+{
+  switch (kind.tag)
+  {
+  case Value_kind::RAW:  return item->type_handler();
+  case Value_kind::ENUM:
+  case Value_kind::SET:  return item->get_typelib() ? item->real_type_handler() : item->type_handler();
+  default:               return item->type_handler()->type_handler_for_tmp_table(item);
+  }
+}
+
 /* For as many digits as the engine computes with. */
 Field *field_of_digits(THD *thd, const Item *item, uint scale)
 {
@@ -272,9 +284,7 @@ bool Server_leaf::make(THD *thd)
   m_own.reset(new (thd) Virtual_tmp_table(thd));
   if (!m_own || m_own->init(1))
     return false;
-  /* In a temporary table BINARY loses its length. */
-  const Type_handler *handler= m_kind.tag == Value_kind::RAW ? m_was->type_handler() :
-                                                               m_was->type_handler()->type_handler_for_tmp_table(m_was);
+  const Type_handler *handler= handler_of_leaf(m_was, m_kind);
   const bool is_exact= m_kind.tag == Value_kind::DECIMAL && m_kind.of > m_was->decimals && m_was->real_item()->type() == Item::SUM_FUNC_ITEM;
   Field *field= is_exact ? field_of_digits(thd, m_was, m_kind.of) :
                            handler->make_table_field(thd->mem_root, &m_was->name, Record_addr(true), *m_was, m_own->s);

@@ -8,8 +8,21 @@ fn same(a: Expr, b: Expr) -> Expr {
     compare(Comparison::Same, a, b)
 }
 
+/// As tools write it.
+fn equal_or_both_null(a: Expr, b: Expr) -> Expr {
+    let is_null = |of: &Expr| Expr::IsNull(Box::new(of.clone()));
+    let nulls = Expr::And(vec![is_null(&b), is_null(&a)]);
+    Expr::Or(vec![equal(a, b), nulls])
+}
+
 #[test]
 fn null_is_the_partner_of_null_where_that_is_said() {
+    for same in [same, equal_or_both_null] {
+        joins_find_null(same);
+    }
+}
+
+fn joins_find_null(same: fn(Expr, Expr) -> Expr) {
     for seed in 0..3 {
         let world = seeded(seed);
         let is_partner = |a: &Row, b: &Row| a.number == b.number && a.id < b.id + 100;
