@@ -4484,6 +4484,42 @@ void pando_table_close(struct PandoTable *table);
 uint64_t pando_table_unusable_keys(const struct PandoTable *table);
 
 /**
+ * Calls `visit` with `context`, the position and the name of each secondary key's dictionary, as the catalog has them.
+ *
+ * # Safety
+ * `db` is open, and `table` is one of its tables; `visit` may be called with `context`.
+ */
+PandoStatus pando_table_key_names_visit(const struct PandoDb *db,
+                                        const struct PandoTable *table,
+                                        void *context,
+                                        void (*visit)(void *context,
+                                                      uint32_t dictionary,
+                                                      struct PandoBytes name));
+
+/**
+ * These keys have other names in the server's definition than in the catalog, and so entries of one another: from now on they are damaged
+ * keys of these names.
+ *
+ * # Safety
+ * `db` is open, and `table` is one of its tables; `names` are `count` names, valid for the call.
+ */
+PandoStatus pando_table_give_up_misnamed_keys(const struct PandoDb *db,
+                                              const struct PandoTable *table,
+                                              const struct PandoIndexName *names,
+                                              uint32_t count);
+
+/**
+ * A secondary key was found to have other entries than the rows have: from now on it is a damaged key. Answers `PANDO_STATUS_CORRUPTION`,
+ * unless that cannot be recorded.
+ *
+ * # Safety
+ * `db` is open, and `table` is one of its tables, which has this dictionary.
+ */
+PandoStatus pando_table_give_up_key(const struct PandoDb *db,
+                                    const struct PandoTable *table,
+                                    uint32_t dictionary);
+
+/**
  * 1 if the file of the large values is damaged or missing: those in it are lost, and there is no place for new ones.
  *
  * # Safety

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pandodb::{IndexSpec, Table, TableSpec};
 
+use crate::alter::PandoIndexName;
 use crate::bytes::PandoBytes;
 use crate::clustering::PandoClustering;
 use crate::compression::{compression_of, PandoCompression};
@@ -12,7 +13,7 @@ use crate::database::PandoDb;
 use crate::definition::PandoDefinition;
 use crate::foreign_key::{foreign_keys_of, PandoForeignKey};
 use crate::guard::guard;
-use crate::layout::{new_columns, LayoutViews, PandoLayout, PandoNewColumn};
+use crate::layout::{list, new_columns, LayoutViews, PandoLayout, PandoNewColumn};
 use crate::server_files::PandoServerFiles;
 use crate::status::{run, run_contained, PandoStatus};
 use crate::watch::{watching, PandoWatch};
@@ -282,6 +283,70 @@ pub unsafe extern "C" fn pando_table_unusable_keys(table: *const PandoTable) -> 
         }
         let keys = 1..table.dicts().len().min(65);
         keys.filter(|index| table.is_unusable(*index)).fold(0, |bits, index| bits | 1 << (index - 1))
+    })
+}
+
+/// Calls `visit` with `context`, the position and the name of each secondary key's dictionary, as the catalog has them.
+///
+/// # Safety
+/// `db` is open, and `table` is one of its tables; `visit` may be called with `context`.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_key_names_visit(
+    db: *const PandoDb,
+    table: *const PandoTable,
+    context: *mut c_void,
+    visit: unsafe extern "C" fn(context: *mut c_void, dictionary: u32, name: PandoBytes),
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, table) = unsafe { (&(*db).db, &(*table).table) };
+    run_contained(|| {
+        for (index, name) in db.dictionary_names(table)?.iter().enumerate().skip(1) {
+            // SAFETY: the caller vouches for it.
+            unsafe { visit(context, index as u32, PandoBytes::from_slice(name.as_bytes())) };
+        }
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// These keys have other names in the server's definition than in the catalog, and so entries of one another: from now on they are damaged
+/// keys of these names.
+///
+/// # Safety
+/// `db` is open, and `table` is one of its tables; `names` are `count` names, valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_give_up_misnamed_keys(
+    db: *const PandoDb,
+    table: *const PandoTable,
+    names: *const PandoIndexName,
+    count: u32,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for them.
+    let (db, table, names) = unsafe { (&(*db).db, &(*table).table, list(names, count)) };
+    run_contained(|| {
+        // SAFETY: the caller vouches for the names.
+        let named = |it: &PandoIndexName| (it.dictionary as usize, unsafe { it.name.to_text() });
+        let names: Vec<(usize, String)> = names.unwrap_or_default().iter().map(named).collect();
+        db.give_up_misnamed_keys(table, &names)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// A secondary key was found to have other entries than the rows have: from now on it is a damaged key. Answers `PANDO_STATUS_CORRUPTION`,
+/// unless that cannot be recorded.
+///
+/// # Safety
+/// `db` is open, and `table` is one of its tables, which has this dictionary.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_give_up_key(
+    db: *const PandoDb,
+    table: *const PandoTable,
+    dictionary: u32,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, table) = unsafe { (&(*db).db, &(*table).table) };
+    run_contained(|| {
+        db.give_up_key(table, dictionary as usize)?;
+        Ok(PandoStatus::Ok)
     })
 }
 

@@ -397,3 +397,38 @@ fn a_prepared_transaction_comes_back_without_its_entries_in_a_damaged_index() {
         check_whole(&db, ROWS as usize + 1);
     }
 }
+
+#[test]
+fn keys_that_the_server_knows_by_other_names_are_given_up_under_these_and_built_anew() {
+    let vfs = stopped(8);
+    let lines = Lines::default();
+    let db = open_logging(&vfs, &lines);
+    let table = db.open_table(PATH).unwrap();
+    assert_eq!(db.dictionary_names(&table).unwrap(), ["main", "plain", "unique"]);
+    let names = [(PLAIN, "unique".to_owned()), (UNIQUE, "plain".to_owned())];
+    db.give_up_misnamed_keys(&table, &names[..1]).unwrap();
+    check_goes_on(&db, PLAIN, "one of them");
+    db.give_up_misnamed_keys(&table, &names).unwrap();
+    assert_eq!(db.dictionary_names(&table).unwrap(), ["main", "unique", "plain"]);
+    assert!(is_unusable(content(&db, PLAIN)) && is_unusable(content(&db, UNIQUE)));
+    drop((table, db));
+    let db = open(&vfs.crash()).unwrap();
+    let table = db.open_table(PATH).unwrap();
+    assert_eq!(db.dictionary_names(&table).unwrap(), ["main", "unique", "plain"]);
+    db.give_up_misnamed_keys(&table, &names).unwrap();
+    assert!(table.is_unusable(PLAIN) && table.is_unusable(UNIQUE), "for good");
+    assert_eq!(content(&db, 0).unwrap().len(), ROWS as usize);
+}
+
+#[test]
+fn a_key_in_which_its_table_has_found_other_entries_is_given_up() {
+    let vfs = stopped(9);
+    let db = open(&vfs).unwrap();
+    let table = db.open_table(PATH).unwrap();
+    assert!(matches!(db.give_up_key(&table, 0), Err(Error::Engine(_))), "the rows are not given up");
+    assert!(!table.is_unusable(0));
+    assert!(matches!(db.give_up_key(&table, UNIQUE), Err(Error::Engine(_))));
+    check_goes_on(&db, UNIQUE, "a check");
+    repair(&db, UNIQUE);
+    check_whole(&db, ROWS as usize);
+}

@@ -71,6 +71,30 @@ fn a_parent_may_come_later_and_go_before() {
 }
 
 #[test]
+fn letters_in_another_case_make_no_other_name_but_where_there_are_both() {
+    let (_vfs, db) = with_tables(8);
+    let keys = [key("OWN", &["a"], "./db/p", &["x"])];
+    assert!(db.has_foreign_key("./db", "OWN", "") && !db.has_foreign_key("./db", "OWN", "./db/c"));
+    assert!(db.create_table(&child("./db/d", &keys)).is_err());
+    db.create_table(&child("./other/d", &keys)).unwrap();
+    assert!(db.rename_table("./other/d", "./db/d").is_err());
+    // An older version let it be: the table is renamed and altered as ever.
+    db.create_table(&child("./db/#sql-d", &keys)).unwrap();
+    db.rename_table("./db/#sql-d", "./db/d").unwrap();
+    db.rename_table("./db/d", "./db/e").unwrap();
+    db.rename_table("./db/c", "./db/d").unwrap();
+    let change = |keys: &[ForeignKey]| TableChange {
+        path: "./db/e".into(),
+        foreign_keys: Some(keys.to_vec()),
+        ..TableChange::default()
+    };
+    let more = [keys[0].clone(), key("more", &["b"], "./db/p", &["x"])];
+    db.alter_tables(&mut [change(&more)]).unwrap();
+    let own = [keys[0].clone(), key("oWN", &["b"], "./db/p", &["x"])];
+    assert!(db.alter_tables(&mut [change(&own)]).is_err());
+}
+
+#[test]
 fn names_are_unique_in_a_database() {
     let (_vfs, db) = with_tables(3);
     let refused = db.create_table(&child("./db/d", &[key("own", &["a"], "db/p", &["x"])])).unwrap_err();

@@ -9,6 +9,10 @@
      REPAIR TABLE          checks the table (not with QUICK), and builds the damaged keys anew of its rows. What cannot be
                            built beside a table (keys on virtual columns) copies the table, as ALTER TABLE ... FORCE does
 
+   A key may also be whole and have the entries of another one: an older version of the plugin let an ALTER TABLE change the order of keys in
+   the .frm and not in the catalog. That is told by their names when the table is opened. Whether entries are those of the rows
+   is told by CHECK TABLE ... EXTENDED (check_entries.cc).
+
    And the file of large values, in place of which REPAIR TABLE begins a new one. */
 #include "alter.h"
 
@@ -47,6 +51,44 @@ void ha_pando::leave_out_damaged_keys()
     mysql_mutex_unlock(&table_share->LOCK_share);
 }
 
+namespace {
+
+/* The keys that the server and the catalog know by different names. */
+struct Misnamed_keys
+{
+  const TABLE *table;
+  uint first; /* the key of dictionary 1 */
+  std::vector<PandoIndexName> found;
+
+  static void compare(void *context, uint32_t dictionary, PandoBytes name)
+  {
+    Misnamed_keys *its= static_cast<Misnamed_keys *>(context);
+    const uint index= its->first + dictionary - 1;
+    if (index >= its->table->s->keys)
+      return;
+    const LEX_CSTRING &here= its->table->key_info[index].name;
+    const std::string there(reinterpret_cast<const char *>(name.data), name.len);
+    if (!is_same_name(here, LEX_CSTRING{there.c_str(), there.size()}))
+      its->found.push_back(PandoIndexName{dictionary, text(here.str)});
+  }
+};
+
+} // namespace
+
+/* A key's dictionary is told by its place. Whoever opens a temporary table has made it. */
+int ha_pando::give_up_misnamed_keys()
+{
+  if (table_share->tmp_table != NO_TMP_TABLE)
+    return 0;
+  Misnamed_keys keys= {table, has_primary_key() ? 1U : 0U, {}};
+  if (PandoStatus status= pando_table_key_names_visit(db, m_table, &keys, Misnamed_keys::compare))
+    return fail(status);
+  if (keys.found.empty())
+    return 0;
+  const PandoStatus status= pando_table_give_up_misnamed_keys(db, m_table, keys.found.data(), uint32_t(keys.found.size()));
+  return status ? fail(status) : 0;
+}
+
 /* The server's own text of the error would name the table. */
 int ha_pando::report_damaged(uint index) const
 {
@@ -68,7 +110,7 @@ int ha_pando::repair(THD *thd, HA_CHECK_OPT *options)
   /* What another version of the server has written otherwise than this one would. */
   if (ha_check_for_upgrade(options))
     return HA_ADMIN_TRY_ALTER;
-  const PandoStatus checked= options->flags & T_QUICK ? PANDO_STATUS_OK : check_all(thd);
+  const PandoStatus checked= options->flags & T_QUICK ? PANDO_STATUS_OK : check_all(thd, options->flags & T_EXTEND);
   const bool is_lost= pando_table_has_lost_large_file(m_table);
   const bool is_known= !checked || checked == PANDO_STATUS_CORRUPTION || checked == PANDO_STATUS_KEY_UNUSABLE ||
                        checked == PANDO_STATUS_VALUES_LOST;

@@ -12,6 +12,9 @@
    the key that comes first, and REPLACE and ON DUPLICATE KEY UPDATE depend on that: a row without a parent is written to see whether a
    duplicate comes first, and undone.
 
+   Of a parent's constraints those of its first key act first, and those of one key in the order of their names: as for InnoDB, whose
+   result depends on that where one cascades to rows that another one would keep.
+
    Where many rows come at once (a load, a constraint that is added), the keys that they want of a parent are collected, and looked up in
    their order and each once.
 
@@ -65,14 +68,14 @@ void Foreign_keys::load(Foreign_key_list list, bool as_child, std::vector<Constr
     Constraint constraint(as_child ? definition.parent : definition.child);
     constraint.definition= std::move(definition);
     bool is_usable= true;
-    for (const std::string &name : as_child ? constraint.definition.columns : constraint.definition.parent_columns)
+    const std::vector<std::string> &columns= as_child ? constraint.definition.columns : constraint.definition.parent_columns;
+    for (const std::string &name : columns)
     {
       Field *field= find_field(m_file->table, name);
       is_usable= is_usable && field;
       constraint.own.push_back(field);
     }
-    if (as_child)
-      constraint.own_index= first_key(m_file->table, constraint.definition.columns);
+    constraint.own_index= first_key(m_file->table, columns);
     /* Columns of a parent that was made later, with foreign_key_checks=0. */
     if (is_usable)
       constraints->push_back(std::move(constraint));
@@ -286,6 +289,10 @@ int Foreign_keys::refuse(int error, const Constraint &constraint)
   append_child_and_constraint(thd, constraint.definition, &text);
   Transaction::of(thd)->set_refusal(text.ptr(), text.length());
   String report;
+  if (error == HA_ERR_FK_DEPTH_EXCEEDED)
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_ROW_IS_REFERENCED,
+                        "PANDO: Cannot delete/update rows with cascading foreign key constraints that exceed max depth of %u. Please "
+                        "drop extra constraints and try again", DEPTH_MAX);
   if (error == HA_ERR_NO_REFERENCED_ROW)
     report.append(STRING_WITH_LEN("A row has no parent: "));
   else if (error == HA_ERR_FK_DEPTH_EXCEEDED)

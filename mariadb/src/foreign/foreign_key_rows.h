@@ -62,7 +62,7 @@ private:
     Foreign_key_definition definition;
     Table_names other_names;
     std::vector<Field *> own;
-    uint own_index= MAX_KEY; /* of a child: the first key that serves; errors come in the order of keys */
+    uint own_index= MAX_KEY; /* the first key that serves; errors, and what cascades, come in the order of keys */
     /* The other side, once it was needed in this statement. */
     Related_table *other= nullptr;
     bool is_missing= false;

@@ -34,6 +34,8 @@ class Select_translator;
 class Row_filter;
 class Expiry_purge;
 struct Key_bound;
+struct Entry_sums;
+struct Sums_of_key;
 /* See alter.cc. */
 }
 
@@ -382,10 +384,17 @@ private:
   void leave_out_damaged_keys();
   int report_damaged(uint index) const;
   void warn_of_damaged_keys(THD *thd) const;
-  PandoStatus check_all(THD *thd);
+  int give_up_misnamed_keys();
+  PandoStatus check_all(THD *thd, bool is_extended);
   int begin_large_values_anew(THD *thd);
   int reopen();
   int rebuild_keys(THD *thd);
+
+  /* --- check_entries.cc --- */
+  PandoStatus check_entries(THD *thd);
+  PandoStatus sum_entries_of_rows(THD *thd, PandoTxn *reader, pando::Entry_sums *sums);
+  PandoStatus sum_entries_of_key(THD *thd, PandoTxn *reader, pando::Sums_of_key *sums);
+  void want_columns_of_keys();
 
   /* --- information.cc --- */
   bool reads_key_alone(uint index) const;

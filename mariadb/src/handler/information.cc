@@ -413,25 +413,29 @@ static uint8_t watch_progress(void *connection, double part)
   return !is_to_end(thd);
 }
 
-/* What the engine finds; it has been told to the client. */
-PandoStatus ha_pando::check_all(THD *thd)
+/* What is found; it has been told to the client. */
+PandoStatus ha_pando::check_all(THD *thd, bool is_extended)
 {
   const char *old_stage= thd_proc_info(thd, "Checking table");
   thd_progress_init(thd, 1);
   PandoStatus status= pando_table_check(db, m_table, watch_progress, thd);
+  if (status)
+    fail(status);
+  if (is_extended && (!status || status == PANDO_STATUS_KEY_UNUSABLE))
+    if (PandoStatus entries= check_entries(thd))
+      status= entries;
   thd_progress_end(thd);
   thd_proc_info(thd, old_stage);
   if (!status)
     return status;
-  fail(status);
   leave_out_damaged_keys();
   warn_of_damaged_keys(thd);
   return status;
 }
 
-int ha_pando::check(THD *thd, HA_CHECK_OPT *)
+int ha_pando::check(THD *thd, HA_CHECK_OPT *options)
 {
-  switch (check_all(thd))
+  switch (check_all(thd, options->flags & T_EXTEND))
   {
   case PANDO_STATUS_OK:
     return HA_ADMIN_OK;

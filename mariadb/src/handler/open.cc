@@ -63,7 +63,7 @@ int ha_pando::open(const char *name, int, uint)
 int ha_pando::check_clustering()
 {
   for (uint i= 0; i < table_share->keys; i++)
-    if (m_layouts[i].clustering() != pando_table_clustering(m_table, dictionary_of(i)))
+    if (!is_damaged(i) && m_layouts[i].clustering() != pando_table_clustering(m_table, dictionary_of(i)))
     {
       sql_print_error("PANDO: table %s: key %s is %sa clustering key in the server's definition, but not in the engine's",
                       m_name.c_str(), table->key_info[i].name.str, m_layouts[i].is_clustering() ? "" : "not ");
@@ -90,6 +90,12 @@ int ha_pando::open_defined(const char *name)
     m_buffer= pando_buffer_new();
     m_entry_buffer= pando_buffer_new();
     m_check_buffer= pando_buffer_new();
+  }
+  if (int error= give_up_misnamed_keys())
+  {
+    pando_table_close(m_table);
+    m_table= nullptr;
+    return error;
   }
   m_layouts.reset(new Index_layout[table_share->keys]);
   for (uint i= 0; i < table_share->keys; i++)

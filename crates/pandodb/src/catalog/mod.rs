@@ -157,6 +157,13 @@ impl Catalog {
         self.content.lock().tables.get(&normalize(path)).cloned()
     }
 
+    /// Names of a table's dictionaries, in their order.
+    pub(crate) fn dictionary_names(&self, path: &str) -> Option<Vec<String>> {
+        let content = self.content.lock();
+        let table = content.tables.get(&normalize(path))?;
+        Some(table.dictionaries.iter().map(|its| its.name.clone()).collect())
+    }
+
     /// The table with this id.
     pub(crate) fn table_by_id(&self, id: u64) -> Option<TableDescriptor> {
         self.content.lock().tables.values().find(|table| table.id == id).cloned()

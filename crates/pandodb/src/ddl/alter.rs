@@ -113,7 +113,7 @@ impl Db {
             record.intend.extend(indexes.as_ref().map(|plan| plan.intent(descriptor.id)));
         }
         for (change, (descriptor, _)) in changes.iter().zip(&planned) {
-            self.check_names(descriptor, None)?;
+            self.check_names(descriptor, self.catalog.table(&descriptor.path).as_ref(), None)?;
             self.follow_columns(&descriptor.path, &change.renamed_columns, &mut record.put);
         }
         let recorded = self.change_catalog(record);

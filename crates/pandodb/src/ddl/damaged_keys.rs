@@ -13,6 +13,9 @@
 //! Damage counts if it is met twice, one after the other. It is found when the table is opened, by recovery, by CHECK TABLE, and by background work that meets damage. A statement that meets
 //! damage in an index that is usable so far gives the error of what it has met.
 //!
+//! An index may also be whole and have the entries of another one: what calls knows the rows and their entries, finds that, and has the
+//! index given up ([`Db::give_up_misnamed_keys`], [`Db::give_up_key`]).
+//!
 //! What a transaction has written to an index before it became unusable stays with it, and goes nowhere.
 
 use std::collections::HashMap;
@@ -29,10 +32,18 @@ use crate::db::options::LogLevel;
 use crate::db::{Db, Unrecovered};
 use crate::ddl::encryption::{check_encryption, FileKey};
 use crate::runtime::failure::Failure;
-use crate::table::Dict;
+use crate::table::{Dict, Table};
 
 /// How often background work has to meet damage once more before its index is given up.
 const WORK_TRIES: usize = 3;
+
+/// What the operator is told.
+fn unusable_line(name: &str, path: &str, reason: &str) -> String {
+    format!(
+        "key {name} of table {path} is damaged and not used any more; the rows are not touched by that. REPAIR TABLE \
+         builds it anew, or drop the key and add it again: {reason}"
+    )
+}
 
 impl Db {
     /// Opens a dictionary of a table that is not open; that of an index that is damaged as an unusable one, and so that of large
@@ -109,17 +120,74 @@ impl Db {
         dictionary.unusable = Some(error.to_string());
         let name = dictionary.name.clone();
         self.change_catalog(Change { put: vec![table.clone()], ..Change::default() })?;
-        self.log(
-            LogLevel::Error,
-            &format!(
-                "key {name} of table {path} is damaged and not used any more; the rows are not touched by that. REPAIR TABLE \
-                 builds it anew, or drop the key and add it again: {error}"
-            ),
-        );
-        if let Err(error) = self.write_status(&table_dir(&self.base_dir, &path), &table) {
+        self.log(LogLevel::Error, &unusable_line(&name, &path, &error.to_string()));
+        self.write_unusable_status(&path, &table);
+        Ok(())
+    }
+
+    fn write_unusable_status(&self, path: &str, table: &TableDescriptor) {
+        if let Err(error) = self.write_status(&table_dir(&self.base_dir, path), table) {
             self.log(LogLevel::Warning, &format!("status.pando of {path} does not say so: {error}"));
         }
+    }
+
+    /// The names that the catalog has of a table's dictionaries. Errors: no such table.
+    pub fn dictionary_names(&self, table: &Table) -> crate::Result<Vec<String>> {
+        let path = table.path();
+        let names = self.catalog.dictionary_names(&path);
+        Ok(names.ok_or_else(|| Error::NotFound { what: format!("table {path}") })?)
+    }
+
+    /// Indexes that are others in the server's definition than in the catalog, by their positions and the names that the server has for
+    /// them: they have entries of one another, and become unusable under these names. Errors: the catalog cannot be written.
+    pub fn give_up_misnamed_keys(&self, table: &Table, names: &[(usize, String)]) -> crate::Result<()> {
+        let _one_ddl = self.ddl.lock();
+        let path = table.path();
+        let Some(mut descriptor) = self.catalog.table(&path) else { return Ok(()) };
+        let (mut lines, mut found) = (Vec::new(), Vec::new());
+        for (index, name) in names {
+            let (Some(its), Some(dict)) = (descriptor.dictionaries.get_mut(*index), table.dicts.get(*index))
+            else {
+                continue;
+            };
+            // Changed since the names were compared: whoever opens the table next compares them again.
+            if *index == 0 || its.id != dict.id.0 || its.name == *name {
+                continue;
+            }
+            let old = std::mem::replace(&mut its.name, name.clone());
+            let reason = format!(
+                "it has the entries of key {old}, as an ALTER TABLE of an older version of the plugin left it"
+            );
+            lines.push(unusable_line(name, &path, &reason));
+            its.unusable.get_or_insert_with(|| reason.clone());
+            found.push((dict, reason));
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        let recorded = self.change_catalog(Change { put: vec![descriptor.clone()], ..Change::default() });
+        // While the log has failed, no row changes, and the next start finds the same.
+        recorded.map(|_| ()).or_else(|error| self.wal.failed().map(|_| ()).ok_or(error))?;
+        for (dict, reason) in found {
+            // It may have been unusable before.
+            let _ = dict.unusable.set(reason);
+        }
+        table.shared.has_unusable.store(true, Ordering::Release);
+        lines.iter().for_each(|line| self.log(LogLevel::Error, line));
+        self.write_unusable_status(&path, &descriptor);
         Ok(())
+    }
+
+    /// Whoever checks a table has found in an index other entries than the rows have: it becomes unusable.
+    /// Errors: what was found, or the catalog cannot be written.
+    pub fn give_up_key(&self, table: &Table, index: usize) -> crate::Result<()> {
+        let dict = &table.dicts[index];
+        let what = "entries of an index";
+        let error = Error::corruption(&dict.file.path(), 0, what, "those of the rows", "others");
+        if index > 0 {
+            self.mark_unusable(dict, &error)?;
+        }
+        Err(error.into())
     }
 
     /// Makes an index unusable that is in use. Errors: the catalog cannot be written; nothing has changed then.

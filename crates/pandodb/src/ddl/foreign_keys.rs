@@ -45,15 +45,20 @@ impl Db {
         found
     }
 
-    /// Whether a table of this database, other than `except`, has a constraint of this name.
+    /// Whether a table of this database, other than `except`, has a constraint of this name, in any case of its letters.
     pub fn has_foreign_key(&self, database: &str, name: &str, except: &str) -> bool {
         let (database, except) = (normalize(database), normalize(except));
-        self.is_name_taken(&database, name, |t| t.path == except)
+        self.is_name_taken(&database, |other| other.eq_ignore_ascii_case(name), |t| t.path == except)
     }
 
-    fn is_name_taken(&self, database: &str, name: &str, except: impl Fn(&TableDescriptor) -> bool) -> bool {
+    fn is_name_taken(
+        &self,
+        database: &str,
+        is_it: impl Fn(&str) -> bool,
+        except: impl Fn(&TableDescriptor) -> bool,
+    ) -> bool {
         let has_it = |t: &TableDescriptor| {
-            t.foreign_keys.iter().any(|key| key.name == name)
+            t.foreign_keys.iter().any(|key| is_it(&key.name))
                 && database_of(&t.path) == database
                 && !is_aside(&t.path)
                 && !except(t)
@@ -67,14 +72,28 @@ impl Db {
         self.catalog.schema_version()
     }
 
-    /// Errors: another table of the database, which `except` is not, has a constraint of the same name.
-    pub(crate) fn check_names(&self, table: &TableDescriptor, except: Option<&str>) -> Result<()> {
+    /// Errors: another table of the database, which `except` is not, has a constraint of the same name. As for InnoDB, ASCII letters in
+    /// another case make no other name; but names that `before`, the table as it was, had in this database may differ in that alone: older
+    /// versions let such tables be.
+    pub(crate) fn check_names(
+        &self,
+        table: &TableDescriptor,
+        before: Option<&TableDescriptor>,
+        except: Option<&str>,
+    ) -> Result<()> {
         if is_aside(&table.path) {
             return Ok(());
         }
         let database = database_of(&table.path);
+        let before = before.filter(|before| database_of(&before.path) == database);
+        let was_there =
+            |name: &str| before.is_some_and(|before| before.foreign_keys.iter().any(|key| key.name == name));
         let taken = |name: &str| {
-            self.is_name_taken(database, name, |t| t.id == table.id || Some(t.path.as_str()) == except)
+            let is_it = |other: &str| match was_there(name) {
+                true => other == name,
+                false => other.eq_ignore_ascii_case(name),
+            };
+            self.is_name_taken(database, is_it, |t| t.id == table.id || Some(t.path.as_str()) == except)
         };
         match table.foreign_keys.iter().find(|key| taken(&key.name)) {
             Some(key) => Err(Error::Exists { what: format!("foreign key {}", key.name) }),

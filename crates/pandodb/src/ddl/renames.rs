@@ -78,7 +78,7 @@ impl Db {
         }
         let copied = copied.map(normalize);
         let children = self.follow_name(&mut new, &from, name, copied.as_deref());
-        self.check_names(&new, copied.as_deref())?;
+        self.check_names(&new, Some(&old), copied.as_deref())?;
         self.carry_out(&from, &to, vec![Move { old, new }], children, statement)
     }
 

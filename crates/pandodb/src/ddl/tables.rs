@@ -82,7 +82,7 @@ impl Db {
     pub fn create_table(&self, spec: &TableSpec) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let descriptor = self.describe(spec)?;
-        self.check_names(&descriptor, None)?;
+        self.check_names(&descriptor, None, None)?;
         self.check_keys(&descriptor)?;
         let id = descriptor.id;
         let intent = Intent::Create { path: descriptor.path.clone() };
