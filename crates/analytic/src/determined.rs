@@ -4,8 +4,11 @@
 use crate::column::Kind;
 use crate::expr::{Expr, Slot};
 
+/// What there are groups by, each with its column.
+pub(crate) type GroupsBy = Vec<(Slot, Expr)>;
+
 /// The groups that determine the others, of which there are some if there were some; and the others.
-pub(crate) fn split(groups: Vec<(Slot, Expr)>) -> (Vec<(Slot, Expr)>, Vec<(Slot, Expr)>) {
+pub(crate) fn split(groups: GroupsBy) -> (GroupsBy, GroupsBy) {
     let known: Vec<Slot> = groups.iter().filter_map(|(_, group)| of_one_value(group)).collect();
     let is_determined = |group: &Expr| {
         let mut slots = Vec::new();

@@ -200,6 +200,12 @@ impl World {
         for _ in 0..self.rng.random_range(0..6) {
             wants.push(match self.rng.random_range(0..13) {
                 0 => Want::WholeKey,
+                11 => {
+                    let columns = &layouts.current().columns;
+                    let texts = (0..count).filter(|at| columns[*at].ty.kind.is_counted());
+                    let texts: Vec<usize> = texts.collect();
+                    Want::Length(texts[self.rng.random_range(0..texts.len())])
+                }
                 12 => Want::KeyPart(key_part(self.rng.random_range(0..4), self.rng.random_bool(0.5))),
                 1..3 => Want::Key { offset: self.rng.random_range(0..4), size: 3 },
                 _ => Want::Stored(self.rng.random_range(0..count)),
@@ -253,6 +259,7 @@ impl World {
         let Some(want) = wants.first() else { return };
         let kind = match want {
             Want::Stored(position) => layouts.current().columns[*position].ty.kind,
+            Want::Length(_) => Kind::Unsigned,
             Want::Key { .. } | Want::KeyPart(_) | Want::WholeKey => Kind::Bytes,
         };
         let within = self.within(kind, &expected);
@@ -412,6 +419,9 @@ fn by_cursor(
         let values = values(table, row);
         let cell = |want: &Want| match want {
             Want::Stored(position) => values[*position].clone(),
+            Want::Length(position) => {
+                values[*position].as_ref().map(|value| (value.len() as u64).to_le_bytes().to_vec())
+            }
             Want::Key { offset, size } => Some(key[*offset..offset + size].to_vec()),
             Want::KeyPart(path) => {
                 let (offset, mask) = (path.offset(key).unwrap(), if path.is_reversed() { 0xff } else { 0 });

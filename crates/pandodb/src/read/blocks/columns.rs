@@ -59,7 +59,9 @@ impl ColumnReader {
                 let then = self.layouts.get(version)?.columns.iter().find(|column| column.id == now.id)?;
                 Some(if then.ty.size == now.ty.size { vector } else { Arc::new(grown(&vector, then, now)) })
             }
-            (Want::Stored(position) | Want::Length(position), None) => Some(Arc::new(added(rows, &current.columns[*position]))),
+            (Want::Stored(position) | Want::Length(position), None) => {
+                Some(Arc::new(added(rows, &current.columns[*position])))
+            }
         });
         self.parts(vectors.collect::<Option<_>>()?)
     }
@@ -95,10 +97,13 @@ fn lengths(vector: &Vector, has_references: bool) -> Vector {
         let reference = if has_references { Reference::decode(value) } else { None };
         reference.map_or(value.len() as u64, |reference| reference.length).to_le_bytes()
     };
-    let of_each = |strings: &Strings| (0..strings.len()).map(|at| length(strings.get(at))).collect::<Vec<_>>();
+    let of_each =
+        |strings: &Strings| (0..strings.len()).map(|at| length(strings.get(at))).collect::<Vec<_>>();
     let values = match vector.values() {
         Values::Constant(value) => Values::Constant(length(value).to_vec()),
-        Values::Fixed { width, .. } if !has_references => Values::Constant((*width as u64).to_le_bytes().to_vec()),
+        Values::Fixed { width, .. } if !has_references => {
+            Values::Constant((*width as u64).to_le_bytes().to_vec())
+        }
         Values::Fixed { width, bytes } => {
             Values::Fixed { width: WIDTH, bytes: bytes.chunks_exact(*width).flat_map(length).collect() }
         }
