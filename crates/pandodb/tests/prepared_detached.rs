@@ -195,6 +195,7 @@ fn a_table_is_not_truncated_under_one_that_is_being_committed_by_its_name() {
 
 /// As in a parallel replica: `XA COMMIT` comes first in the binary log, so the server keeps the others' threads until it is over, but asks
 /// for its place in the order after theirs.
+#[expect(clippy::disallowed_methods, reason = "a thread that may never end")]
 #[test]
 fn a_commit_by_name_waits_for_no_thread_of_an_ordered_commit() {
     let (_, db, table) = world();
