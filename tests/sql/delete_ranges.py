@@ -118,7 +118,7 @@ class _Reader(threading.Thread):
         self.server, self.rng, self.problems, self.reads = server, random.Random(seed), [], 0
 
     def run(self):
-        sql = "SELECT COUNT(*), SUM(v), MIN(k), MAX(k), SUM(LENGTH(c)) FROM t"
+        sql = "SELECT COUNT(*), SUM(v), MIN(k), MAX(k), SUM(CRC32(c)) FROM t"
         by_rows = "SELECT SUM(v) FROM t FORCE INDEX (PRIMARY) WHERE tenant >= 0 AND k + 0 >= 0 LOCK IN SHARE MODE"
         try:
             with self.server.connect("d") as session:

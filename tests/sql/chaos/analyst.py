@@ -21,8 +21,8 @@ _PAIRS = [
      "SELECT COUNT(*), SUM(amount) FROM journal FORCE INDEX (source) WHERE source >= 0"),
     ("SELECT COUNT(*), SUM(CRC32(text)) FROM secrets USE INDEX ()",
      "SELECT COUNT(*), SUM(CRC32(text)) FROM secrets FORCE INDEX (text) WHERE text >= ''"),
-    ("SELECT COUNT(*), SUM(LENGTH(body)) FROM documents USE INDEX ()",
-     "SELECT COUNT(*), SUM(LENGTH(body)) FROM documents FORCE INDEX (version) WHERE version >= 0"),
+    ("SELECT COUNT(*), SUM(CRC32(body)) FROM documents USE INDEX ()",
+     "SELECT COUNT(*), SUM(CRC32(body)) FROM documents FORCE INDEX (version) WHERE version >= 0"),
 ]
 
 

@@ -46,6 +46,6 @@ def values(scene, checks):
 
 def _state(member, table):
     with member.connect("d") as session:
-        return [session.query(f"CHECKSUM TABLE {table} EXTENDED").rows[0][1], session.query(f"SELECT COUNT(*), SUM(hidden), SUM(v), SUM(LENGTH(w)) FROM {table}").rows,
+        return [session.query(f"CHECKSUM TABLE {table} EXTENDED").rows[0][1], session.query(f"SELECT COUNT(*), SUM(hidden), SUM(v), SUM(CRC32(w)) FROM {table}").rows,
                 session.query(f"CHECK TABLE {table} EXTENDED").rows[-1][3],
                 session.value(f"SELECT auto_increment FROM information_schema.tables WHERE table_schema='d' AND table_name='{table}'")]
