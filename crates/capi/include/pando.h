@@ -1791,7 +1791,7 @@ typedef struct PandoNewColumn {
 } PandoNewColumn;
 
 /**
- * A name that an index is to have.
+ * A name that an index has, or is to have.
  */
 typedef struct PandoIndexName {
   /**

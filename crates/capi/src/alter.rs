@@ -5,22 +5,12 @@ use pandodb::{IndexChange, TableChange};
 use crate::bytes::PandoBytes;
 use crate::compression::{compression_of, PandoCompression};
 use crate::database::PandoDb;
-use crate::definition::PandoDefinition;
+use crate::definition::{PandoDefinition, PandoIndexName};
 use crate::foreign_key::{foreign_keys_of, names_in_pairs, texts, PandoForeignKey};
 use crate::index_build::{places_of, PandoBuild, PandoIndexPlace};
 use crate::layout::{list, new_columns, PandoNewColumn};
 use crate::server_files::PandoServerFiles;
 use crate::status::{run, PandoStatus};
-
-/// A name that an index is to have.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct PandoIndexName {
-    /// The position of its dictionary.
-    pub dictionary: u32,
-    /// The name.
-    pub name: PandoBytes,
-}
 
 /// What becomes of a table.
 #[repr(C)]

@@ -8,6 +8,16 @@ use crate::database::PandoDb;
 use crate::guard::guard;
 use crate::status::{run, PandoStatus};
 
+/// A name that an index has, or is to have.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoIndexName {
+    /// The position of its dictionary.
+    pub dictionary: u32,
+    /// The name.
+    pub name: PandoBytes,
+}
+
 /// A definition of a table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use pandodb::{IndexSpec, Table, TableSpec};
 
-use crate::alter::PandoIndexName;
 use crate::bytes::PandoBytes;
 use crate::clustering::PandoClustering;
 use crate::compression::{compression_of, PandoCompression};
 use crate::database::PandoDb;
-use crate::definition::PandoDefinition;
+use crate::definition::{PandoDefinition, PandoIndexName};
 use crate::foreign_key::{foreign_keys_of, PandoForeignKey};
 use crate::guard::guard;
 use crate::layout::{list, new_columns, LayoutViews, PandoLayout, PandoNewColumn};
