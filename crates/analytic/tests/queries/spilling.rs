@@ -16,8 +16,9 @@ use crate::world::*;
 
 /// How often a query may ask again whether it is to stop after it was told so: once where each of its loops ends.
 const ASKED_AFTER_STOP_MAX: usize = 4;
-/// How many rows it may go through between two of its questions, on the average.
-const ROWS_BETWEEN_QUESTIONS_MAX: usize = 200;
+/// How many rows it may go through between two of its questions, on the average: a scan asks once for each block, of up to some 4,096 rows, and what
+/// spills asks more often.
+const ROWS_BETWEEN_QUESTIONS_MAX: usize = 400;
 const MUCH: Limits = Limits { threads: 2, memory_bytes: 1 << 26 };
 
 fn large() -> World {
