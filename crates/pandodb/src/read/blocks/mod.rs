@@ -49,6 +49,9 @@ pub use zones::{Verdict, Zone, Zones};
 
 /// Rows of a block that is put together from rows.
 const BLOCK_ROWS: usize = 1024;
+/// Of so many rows of a span one may lie in a segment that could be passed over, which costs more than it saves: a segment that is passed over is not
+/// read from disk either.
+const SPAN_ROWS_OF_ONE_UNWANTED: usize = 8;
 
 /// Some rows, as columns.
 #[derive(Clone, Debug)]
@@ -352,7 +355,7 @@ impl Blocks {
         Ok(Read::Ready)
     }
 
-    /// How many of the rows of the piece given last are wanted. `None`: of a span, so few segments are that each is judged alone.
+    /// How many of the rows of the piece given last are wanted. `None`: of a span, so many segments are passed over that each is judged alone.
     fn verdict(&self, rows: usize, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Option<Verdict> {
         let of_segment = |nth| judge(&self.columns.zones(&self.pieces, nth));
         if self.pieces.segments() == 1 {
@@ -368,7 +371,7 @@ impl Blocks {
         }
         match wanted {
             0 => Some(Verdict::None),
-            _ => (wanted * 2 >= rows).then_some(verdict),
+            _ => (rows - wanted <= rows / SPAN_ROWS_OF_ONE_UNWANTED).then_some(verdict),
         }
     }
 
