@@ -163,7 +163,8 @@ impl Plan {
     fn is_never_null(&self, slot: Slot) -> bool {
         match self {
             Plan::Scan { columns, .. } => {
-                columns.iter().any(|column| column.slot == slot && !matches!(column.place, Place::Stored(_)))
+                let is_of_key = |place: &Place| matches!(place, Place::Key { .. } | Place::KeyPart(_));
+                columns.iter().any(|column| column.slot == slot && is_of_key(&column.place))
             }
             Plan::Filter(input, _) => input.is_never_null(slot),
             _ => false,

@@ -2,7 +2,8 @@
 
    At one snapshot, one pass over the rows makes the entries of all keys, and one pass over each key reads those that there are. Of both is
    kept how many there are and a sum of their hashes, in which their order does not count. An entry is its key, and the key of the row
-   that it names; not the columns that it keeps besides, which a plain CHECK compares for clustering keys.
+   that it names; not the columns that it keeps besides, which a plain CHECK compares for clustering keys. Keys of virtual columns are left
+   out: a time zone or an sql_mode other than that of who wrote a row may give them another value, though all is well.
 
    A key whose sums differ is given up (damaged_keys.cc). */
 #include "ha_pando.h"
@@ -93,7 +94,7 @@ private:
 
 } // namespace
 
-/* What entries are made of. Virtual columns may need any. */
+/* What entries are made of. */
 void ha_pando::want_columns_of_keys()
 {
   my_bitmap_map bits[(MAX_FIELDS + 63) / 64 + 1];
@@ -101,21 +102,14 @@ void ha_pando::want_columns_of_keys()
   my_bitmap_init(&wanted, bits, table_share->fields);
   m_columns_prepared= false;
   for (uint i= 0; i < table_share->keys; i++)
-  {
-    if (m_layouts[i].has_virtual())
-      return m_row_codec.want_all();
-    for (uint part= 0; part < m_layouts[i].part_count(); part++)
+    for (uint part= 0; !m_layouts[i].has_virtual() && part < m_layouts[i].part_count(); part++)
       bitmap_set_bit(&wanted, m_layouts[i].part(part).column().index());
-  }
   m_row_codec.want(&wanted);
 }
 
 PandoStatus ha_pando::sum_entries_of_rows(THD *thd, PandoTxn *reader, Entry_sums *sums)
 {
   uchar *record= table->record[0];
-  bool has_virtual= false;
-  for (const Sums_of_key &of : sums->keys)
-    has_virtual= has_virtual || m_layouts[of.index].has_virtual();
   want_columns_of_keys();
   Entries rows(reader, m_table, 0);
   PandoBatch batch= {};
@@ -134,8 +128,6 @@ PandoStatus ha_pando::sum_entries_of_rows(THD *thd, PandoTxn *reader, Entry_sums
         return damaged("a row cannot be read"), PANDO_STATUS_CORRUPTION;
       if (PandoStatus large= m_large.read(m_row_codec, reader, m_table, false, PandoBytes{}, nullptr, record))
         return fail(large), large;
-      if (has_virtual && table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ))
-        return PANDO_STATUS_REFUSED;
       for (Sums_of_key &of : sums->keys)
       {
         key.clear();
@@ -179,7 +171,7 @@ PandoStatus ha_pando::check_entries(THD *thd)
   m_keep_same= false;
   Entry_sums sums;
   for (uint i= 0; i < table_share->keys; i++)
-    if (!m_layouts[i].is_rows() && !is_damaged(i))
+    if (!m_layouts[i].is_rows() && !is_damaged(i) && !m_layouts[i].has_virtual())
       sums.keys.push_back(Sums_of_key{i, {}, {}});
   if (sums.keys.empty())
     return PANDO_STATUS_OK;

@@ -5,6 +5,23 @@
 
 namespace pando {
 
+/* NULLIF of a group and an aggregate has the group twice, for which the server's temporary table has another column. */
+static bool has_null_if_of_group(const Item *item)
+{
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  const Item_func *function= static_cast<const Item_func *>(item);
+  /* An aggregate stands there in a cache. */
+  const Item *first= function->argument_count() ? function->arguments()[0] : nullptr;
+  if (!strcasecmp(function->func_name(), "nullif") && first->type() != Item::CACHE_ITEM && !first->with_sum_func())
+    return true;
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (has_null_if_of_group(function->arguments()[i]))
+      return true;
+  return false;
+}
+
+
 /* LIKE is equal to NOT LIKE, to the server. */
 static bool is_written_alike(Item *item, Item *other)
 {
@@ -120,7 +137,7 @@ bool Translator::add_outputs(const ::Query *query)
     if (item->with_sum_func())
     {
       /* Computed from the others when rows are sent. */
-      if (item->type() != Item::FUNC_ITEM || item->with_subquery() || item->with_window_func() || hidden > 0)
+      if (item->type() != Item::FUNC_ITEM || item->with_subquery() || item->with_window_func() || hidden > 0 || has_null_if_of_group(item))
         return false;
       /* Without any column in it the server wants it stored. */
       if (!(item->used_tables() & ~OUTER_REF_TABLE_BIT))

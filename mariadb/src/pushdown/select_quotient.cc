@@ -297,6 +297,9 @@ bool Select_translator::null_if(Item_func *function, Said *said)
       !is_exact_number(function) || !is_exact_number(first) || !is_exact_number(arguments[1]) ||
       first->field_type() == MYSQL_TYPE_YEAR || first->field_type() == MYSQL_TYPE_BIT)
     return refuse("NULLIF of something else");
+  /* The server has no column of its own for what the answer shows then. */
+  if (arguments[1]->with_sum_func() && !first->with_sum_func())
+    return refuse("NULLIF of a group and an aggregate");
   Said value;
   std::string is_same;
   if (!expression(first, &value) ||

@@ -102,6 +102,9 @@ bool Select_translator::truncation(Item_func *function, Said *said)
 bool Select_translator::cast_to_integer(Item_func *function, Said *said)
 {
   static const uint SCALE_OF_QUOTIENT= 6; /* one would do, as what is cut is below the half */
+  Item *const argument= function->arguments()[0];
+  if (!argument->decimals && argument->type() == Item::FUNC_ITEM && is_one_of(static_cast<Item_func *>(argument), {"/"}))
+    return refuse("a quotient that is cut to a whole number");
   Said of;
   if (!cut_quotient(function->arguments()[0], SCALE_OF_QUOTIENT, &of))
   {

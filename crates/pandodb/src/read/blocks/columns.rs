@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pando_column::large::Reference;
-use pando_column::layout::{Column, Layouts, Value};
+use pando_column::layout::{Column, Kind, Layouts, Value};
 use pando_column::vector::{Strings, Values, Vector};
 use pando_column::{KeyPath, Pick};
 use pando_tree::{Columns, Pieces};
@@ -71,7 +71,11 @@ impl ColumnReader {
         for (vector, want) in vectors.iter_mut().zip(&self.wants) {
             match want {
                 Want::KeyPart(path) => *vector = Arc::new(part_of_keys(vector, path)?),
-                Want::Length(_) => *vector = Arc::new(lengths(vector, self.has_references)),
+                Want::Length(position) => {
+                    // Others may have values that look like references.
+                    let may_refer = self.layouts.current().columns[*position].ty.kind == Kind::Large;
+                    *vector = Arc::new(lengths(vector, self.has_references && may_refer));
+                }
                 Want::Stored(_) | Want::Key { .. } | Want::WholeKey => {}
             }
         }
