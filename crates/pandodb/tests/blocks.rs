@@ -214,6 +214,9 @@ impl World {
         if self.rng.random_bool(0.5) {
             wants.clone_from(&self.usual);
         }
+        if !wants.is_empty() && self.rng.random_bool(0.3) {
+            wants.push(Want::KeyPart(key_part(self.rng.random_range(0..4), self.rng.random_bool(0.5))));
+        }
         let view = txn.view(&table, 0).unwrap();
         let bounds = view.bounds();
         let bound = |world: &mut World| match world.rng.random_range(0..10) {
@@ -234,7 +237,9 @@ impl World {
             parts.extend(bounds.iter().filter(is_inside).map(|key| Some(key.clone())));
         }
         parts.push(end.clone());
-        for by_spans in [false, true] {
+        // Whole spans that the cache has are not read in part below.
+        let ways: &[bool] = if self.rng.random_bool(0.6) { &[false, true] } else { &[false] };
+        for by_spans in ways.iter().copied() {
             let mut found = Vec::new();
             for part in parts.windows(2) {
                 let (begin, end) = (part[0].as_deref(), part[1].as_deref());
@@ -245,7 +250,10 @@ impl World {
                     blocks.by_spans();
                 }
                 while let Some(mut block) = blocks.next().unwrap() {
-                    self.spans += if by_spans { -1 } else { 1 };
+                    self.spans += match (by_spans, ways.len()) {
+                        (true, _) => -1,
+                        (false, ways) => i64::from(ways > 1),
+                    };
                     let missing = (0..wants.len()).filter(|at| block.vectors[*at].rows() < block.rows);
                     assert!(missing.into_iter().all(|at| is_late[at] && !block.is_complete));
                     assert_eq!(blocks.complete(&mut block, None).unwrap(), Some(block.rows));
@@ -281,10 +289,17 @@ impl World {
                 continue;
             }
             self.late += u64::from(!block.is_complete);
+            let first = left[0] as usize;
+            let of_first = (!block.is_complete).then(|| {
+                assert_eq!(blocks.complete(&mut block, Some(&left[..1])).unwrap(), Some(1), "{wants:?}");
+                block.is_complete = false;
+                cells(&block, &wants).swap_remove(first)
+            });
             let asked_for = asks_for_some.then_some(left.as_slice());
             assert!(blocks.complete(&mut block, asked_for).unwrap().is_some() && block.is_complete);
             assert!(block.vectors.iter().all(|vector| vector.rows() == block.rows));
             let rows = cells(&block, &wants);
+            assert!(of_first.is_none_or(|of_first| of_first == rows[first]), "{wants:?}");
             let holds = |cells: &Vec<Option<Vec<u8>>>| within.holds(cells[0].as_deref());
             assert!(!block.is_all_wanted || rows.iter().all(holds), "{want:?}, {within:?}");
             found.extend(rows.into_iter().filter(holds));

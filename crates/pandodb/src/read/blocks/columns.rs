@@ -83,12 +83,16 @@ impl ColumnReader {
     }
 }
 
-/// A part of each key. `None`: one does not have it.
+/// A part of each key. `None`: one does not have it. Keys that nobody looks at are NULL, where few rows of a span are read.
 fn part_of_keys(keys: &Vector, path: &KeyPath) -> Option<Vector> {
     let mut parts = Gather::new(path.width());
     let mut part = Vec::new();
     for row in 0..keys.rows() {
-        path.take(keys.get(row)?, &mut part)?;
+        let Some(key) = keys.get(row) else {
+            parts.push_null();
+            continue;
+        };
+        path.take(key, &mut part)?;
         parts.push(&part)?;
     }
     Some(parts.take())
