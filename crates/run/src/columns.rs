@@ -168,21 +168,9 @@ impl RunColumns {
         picks: &[Pick],
         rows: Option<&[u32]>,
     ) -> Result<Option<Columns>> {
-        let mut columns = Columns { version: None, vectors: vec![None; picks.len()] };
-        let mut missing = Vec::new();
-        let cache = self.run.context().cache.clone();
-        for (at, of) in picks.iter().enumerate() {
-            match cache.find(&self.key_of(span.start, span_part_of(of))) {
-                Some(Block::Column(Part::Rows)) => return Ok(None),
-                Some(Block::Column(Part::Values { version, vector })) => {
-                    columns.version = Some(version);
-                    columns.vectors[at] = vector;
-                }
-                Some(other) => unreachable!("a column is cached as {other:?}"),
-                None => missing.push(at),
-            }
-        }
-        cache.count_found(picks.len() - missing.len());
+        let Some((mut columns, missing)) = self.cached(span.start, picks, span_part_of) else {
+            return Ok(None);
+        };
         if !missing.is_empty() {
             let wanted: Vec<Pick> = missing.iter().map(|at| picks[*at]).collect();
             let looked_at = rows.and_then(|rows| self.looked_at(span.clone(), rows));
@@ -200,6 +188,35 @@ impl RunColumns {
         let rows: usize = span.map(|number| self.rows(number)).sum();
         self.run.context().metrics.rows_aggregated_in_columns.add(rows as u64);
         Ok(Some(columns))
+    }
+
+    /// What the cache has of the picked columns, under the names that `part` gives them at segment `number`, and which it does not have.
+    /// `None`: it knows that they cannot be read so.
+    fn cached(
+        &self,
+        number: usize,
+        picks: &[Pick],
+        part: impl Fn(&Pick) -> u64,
+    ) -> Option<(Columns, Vec<usize>)> {
+        let mut columns = Columns { version: None, vectors: vec![None; picks.len()] };
+        let mut missing = Vec::new();
+        let cache = &self.run.context().cache;
+        for (at, of) in picks.iter().enumerate() {
+            match cache.find(&self.key_of(number, part(of))) {
+                Some(Block::Column(Part::Rows)) => {
+                    cache.count_found(at + 1 - missing.len());
+                    return None;
+                }
+                Some(Block::Column(Part::Values { version, vector })) => {
+                    columns.version = Some(version);
+                    columns.vectors[at] = vector;
+                }
+                Some(other) => unreachable!("a column is cached as {other:?}"),
+                None => missing.push(at),
+            }
+        }
+        cache.count_found(picks.len() - missing.len());
+        Some((columns, missing))
     }
 
     /// Which segments of a span have some of these rows; `None`: so many that it is read whole.
@@ -267,29 +284,11 @@ impl RunColumns {
         picks: &[Pick],
         whom: For,
     ) -> Result<Option<Columns>> {
-        let mut columns = Columns { version: None, vectors: vec![None; picks.len()] };
-        let mut missing = Vec::new();
-        let cache = &self.run.context().cache;
-        let rows = self.rows(number);
-        for (at, of) in picks.iter().enumerate() {
-            match cache.find(&self.key_of(number, part_of(of))) {
-                Some(Block::Column(Part::Rows)) => {
-                    cache.count_found(at + 1 - missing.len());
-                    return Ok(None);
-                }
-                Some(Block::Column(Part::Values { version, vector })) => {
-                    columns.version = Some(version);
-                    columns.vectors[at] = vector;
-                }
-                Some(other) => unreachable!("a column is cached as {other:?}"),
-                None => missing.push(at),
-            }
-        }
-        cache.count_found(picks.len() - missing.len());
+        let Some((mut columns, missing)) = self.cached(number, picks, part_of) else { return Ok(None) };
         if missing.is_empty() {
             return Ok(Some(columns));
         }
-        let cache = cache.clone();
+        let (cache, rows) = (self.run.context().cache.clone(), self.rows(number));
         let wanted: Vec<Pick> = missing.iter().map(|at| picks[*at]).collect();
         self.note(wanted.iter().map(part_of));
         let (run, index) = (&self.run, &self.index);
