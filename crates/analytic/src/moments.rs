@@ -26,7 +26,10 @@ impl Eval<'_> {
 /// A part of all moments of a column.
 pub(crate) fn parts_of(part: Part, kind: Kind, moments: &Column) -> Column {
     let rows = moments.rows();
-    let values = (0..rows).map(|row| part_of(part, kind, moments.number(row) as i64)).collect();
+    let values = match &moments.data {
+        Data::Small(moments) => parts_of_each(part, kind, moments),
+        _ => (0..rows).map(|row| part_of(part, kind, moments.number(row) as i64)).collect(),
+    };
     let mut nulls = moments.nulls.clone();
     if matches!(part, Part::Seconds | Part::Microseconds) {
         let has_none = |row: &usize| {
@@ -40,7 +43,21 @@ pub(crate) fn parts_of(part: Part, kind: Kind, moments: &Column) -> Column {
     Column { data: Data::Small(values), nulls }
 }
 
+/// The same, with a loop for each part and kind: nothing is computed of the others.
+fn parts_of_each(part: Part, kind: Kind, moments: &[i64]) -> Vec<i64> {
+    macro_rules! loops {
+        ($($part:ident),*) => {
+            match (part, kind) {
+                $((Part::$part, Kind::Date) => moments.iter().map(|&moment| part_of(Part::$part, Kind::Date, moment)).collect(),
+                (Part::$part, _) => moments.iter().map(|&moment| part_of(Part::$part, Kind::DateTime, moment)).collect(),)*
+            }
+        };
+    }
+    loops!(Year, Month, Day, Quarter, YearMonth, Hour, Minute, Second, Date, Regular, Seconds, Microseconds, Possible)
+}
+
 /// A part of a moment of a kind.
+#[inline(always)]
 pub(crate) fn part_of(part: Part, kind: Kind, moment: i64) -> i64 {
     let (year, month, day, seconds) = match kind {
         Kind::Date => (moment >> 9, moment >> 5 & 15, moment & 31, 0),
@@ -62,6 +79,7 @@ pub(crate) fn part_of(part: Part, kind: Kind, moment: i64) -> i64 {
         Part::Second => seconds & 63,
         Part::Date => year << 9 | month << 5 | day,
         Part::Regular => i64::from((1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day)),
+        Part::Possible => i64::from(day <= 28 || day <= days_of(year, month)),
         Part::Seconds => elapsed(year, month, day, seconds),
         Part::Microseconds => {
             let behind = if kind == Kind::Date { 0 } else { moment & 0xff_ffff };

@@ -239,6 +239,8 @@ pub enum Part {
     Seconds = 10,
     /// Microseconds since the year 0; NULL likewise.
     Microseconds = 11,
+    /// Whether its month has its day: 1, or 0 of 2024-02-31. What has no year, month or day (2024-00-31) has it.
+    Possible = 12,
 }
 
 impl Named for Part {
@@ -255,6 +257,7 @@ impl Named for Part {
         Part::Regular,
         Part::Seconds,
         Part::Microseconds,
+        Part::Possible,
     ];
 }
 

@@ -1342,6 +1342,10 @@ enum PandoMomentPart
    * Microseconds since the year 0; NULL likewise.
    */
   PANDO_MOMENT_PART_MICROSECONDS = 11,
+  /**
+   * Whether its month has its day: 1, or 0 of 2024-02-31. What has no year, month or day (2024-00-31) has it.
+   */
+  PANDO_MOMENT_PART_POSSIBLE = 12,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -485,6 +485,8 @@ bool Select_translator::function(Item_func *function, Said *said)
   for (const auto &one : PARTS)
     if (function->argument_count() == 1 && has_name(function, one.name))
       return moment_part(function, one.part, said);
+  if (has_name(function, "cast_as_date"))
+    return date_of(function, said);
   if (has_name(function, "unix_timestamp"))
     return unix_timestamp(function, false, said);
   if (has_name(function, "DIV"))

@@ -152,21 +152,25 @@ bool Select_translator::makes_groups(Item *item)
   return !field || !groups_by_filling(field) || refuse("groups of CHAR in a NO PAD collation");
 }
 
-/* Where the server makes groups of dates, it takes those that may not be stored for 0000-00-00. DOUBLEs without digits behind the point it cuts at 10^17. The
-   query is answered if there is none such. */
+/* Where the server keeps dates that it computed in a table, it takes those that may not be stored (2021-02-31, of a column that was filled under
+   ALLOW_INVALID_DATES) for 0000-00-00; in the modes without zeros those of a column, too. DOUBLEs without digits behind the point it cuts at 10^17. The query is
+   answered if there is none such. */
 void Select_translator::hold_group(Item *item, Said *said)
 {
   static const double LARGE= 1e15;
+  const bool is_computed= item->real_item()->type() != Item::FIELD_ITEM;
   const bool is_date= said->kind.tag == Value_kind::DATE || said->kind.tag == Value_kind::DATETIME;
-  const bool is_rounded= said->kind.tag == Value_kind::REAL && item->decimals < NOT_FIXED_DEC && item->real_item()->type() != Item::FIELD_ITEM;
-  if (!is_rounded && (!is_date || !(m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE))))
+  const bool is_rounded= said->kind.tag == Value_kind::REAL && item->decimals < NOT_FIXED_DEC && is_computed;
+  const bool has_zeros= !(m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE));
+  const bool has_all= has_zeros && (!is_computed || m_thd->variables.sql_mode & MODE_INVALID_DATES);
+  if (!is_rounded && (!is_date || has_all))
     return;
   std::string is_kept;
   if (is_date)
   {
     B::compare(&is_kept, PANDO_COMPARISON_EQUAL);
     B::byte(&is_kept, PANDO_TAG_PART);
-    B::byte(&is_kept, PANDO_MOMENT_PART_REGULAR);
+    B::byte(&is_kept, has_zeros ? PANDO_MOMENT_PART_POSSIBLE : PANDO_MOMENT_PART_REGULAR);
     is_kept+= said->bytes;
     put_number(&is_kept, 1, Value_kind{Value_kind::SIGNED, 0});
   }

@@ -23,6 +23,23 @@ bool Select_translator::moment_part(Item_func *function, PandoMomentPart part, S
   return true;
 }
 
+/* DATE(d). In the modes without zeros it is NULL of some, and warns. */
+bool Select_translator::date_of(Item_func *function, Said *said)
+{
+  Said of;
+  if (!expression(function->arguments()[0], &of))
+    return false;
+  if (m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE))
+    return refuse("dates without zeros");
+  if (of.kind.tag != Value_kind::DATETIME)
+    return refuse("a date of something else");
+  B::byte(&said->bytes, PANDO_TAG_PART);
+  B::byte(&said->bytes, PANDO_MOMENT_PART_DATE);
+  said->bytes+= of.bytes;
+  said->kind= Value_kind{Value_kind::DATE, 0};
+  return true;
+}
+
 /* UNIX_TIMESTAMP of a TIMESTAMP: it is stored as seconds, and digits behind them in one to three bytes. */
 bool Select_translator::unix_timestamp(Item_func *function, bool only_seconds, Said *said)
 {

@@ -278,6 +278,7 @@ private:
   bool case_of(Item_func *function, Said *said);
   bool coalesce(Item_func *function, Said *said);
   bool moment_part(Item_func *function, PandoMomentPart part, Said *said);
+  bool date_of(Item_func *function, Said *said);
   bool unix_timestamp(Item_func *function, bool only_seconds, Said *said);
   bool cuttable(Item *item, Said *said);
   bool whole_quotient(Item_func *function, Said *said);
