@@ -6,15 +6,15 @@
 
 use std::sync::Arc;
 
-use crate::column::{bytes_of_held_texts, Column, Kind};
+use crate::column::{Column, Data, Kind};
 use crate::eval::Result;
 use crate::keys::{Budget, Interner, KeyPart, Keys};
 use crate::word_table::{with_width, WordTable};
 
 /// Bytes that the texts of one expression's values may take.
 const TEXT_BYTES_MAX: usize = 16 << 20;
-/// Where the texts of one batch have more, they are long, and nothing is kept.
-const TEXT_BYTES_OF_BATCH_MAX: usize = 4 << 20;
+/// Where the texts of a batch's rows have more on average, they are long and hardly come again, and nothing is kept.
+const TEXT_BYTES_OF_ROW_MAX: usize = 1 << 10;
 /// Combinations of values that are kept.
 const VALUES_MAX: usize = 1 << 16;
 /// Columns that an expression may look at.
@@ -85,7 +85,7 @@ impl Memo {
         kind: Kind,
         ask: impl Fn(&[Arc<Column>], usize) -> Result<Column>,
     ) -> Result<Column> {
-        if bytes_of_held_texts(columns, &mut Vec::new()) > TEXT_BYTES_OF_BATCH_MAX {
+        if self.known.is_some() && text_bytes(columns, rows) > TEXT_BYTES_OF_ROW_MAX * rows {
             self.known = None;
         }
         if rows > 4 * ROWS_TRIED && self.known.as_mut().is_some_and(|known| known.are_all_different(columns))
@@ -105,6 +105,17 @@ impl Memo {
             Some(Ok((_, None))) | None => ask(columns, rows),
         }
     }
+}
+
+/// Bytes of the texts of so many rows.
+fn text_bytes(columns: &[Arc<Column>], rows: usize) -> usize {
+    let of_column = |column: &Arc<Column>| match &column.data {
+        Data::Text(codes, dict) => {
+            (0..rows).filter(|row| !column.is_null(*row)).map(|row| dict.get(codes[row]).len()).sum()
+        }
+        _ => 0,
+    };
+    columns.iter().map(of_column).sum()
 }
 
 impl Known {
@@ -163,7 +174,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::column::{Data, Value};
+    use crate::column::Value;
     use std::cell::Cell;
 
     fn texts(of: &[&str], nulls: &[usize]) -> Arc<Column> {
@@ -233,7 +244,7 @@ mod tests {
             assert_eq!(memo.known.is_some(), is_kept);
         }
         let mut memo = Memo::new(&[Kind::Text(0), Kind::Signed]);
-        let long = "x".repeat(TEXT_BYTES_OF_BATCH_MAX + 1);
+        let long = "x".repeat(TEXT_BYTES_OF_ROW_MAX + 1);
         let columns = [texts(&[&long], &[]), small(&[1])];
         assert_eq!(memo.values((&columns, 1), Kind::Text(0), |c, rows| Ok(both(c, rows))).unwrap().rows(), 1);
         assert!(memo.known.is_none(), "long texts are not kept");

@@ -53,7 +53,21 @@ fn parts_of_each(part: Part, kind: Kind, moments: &[i64]) -> Vec<i64> {
             }
         };
     }
-    loops!(Year, Month, Day, Quarter, YearMonth, Hour, Minute, Second, Date, Regular, Seconds, Microseconds, Possible)
+    loops!(
+        Year,
+        Month,
+        Day,
+        Quarter,
+        YearMonth,
+        Hour,
+        Minute,
+        Second,
+        Date,
+        Regular,
+        Seconds,
+        Microseconds,
+        Possible
+    )
 }
 
 /// A part of a moment of a kind.

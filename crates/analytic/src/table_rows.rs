@@ -20,7 +20,7 @@ use crate::selection::rows_of_entries;
 const ROWS_TOGETHER: usize = 2048;
 /// Bytes of texts with which they go on, however few they are: a text may have megabytes, and of a block of which one row is left all
 /// texts are in memory.
-const BYTES_TOGETHER: usize = 16 << 20;
+const BYTES_TOGETHER: usize = 2 << 20;
 
 /// Rows of blocks that wait for more.
 #[derive(Default)]

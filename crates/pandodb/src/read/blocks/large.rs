@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::read::view::LargeSight;
 
 /// Bytes of large values that a part has about.
-const PART_BYTES: u64 = 8 << 20;
+const PART_BYTES: u64 = 1 << 20;
 
 /// Which of the wants are columns that may have references.
 pub(crate) fn large_wants(layouts: &Layouts, wants: &[Want]) -> Vec<usize> {
