@@ -43,6 +43,7 @@ mod keys;
 mod marks;
 mod measure;
 mod memo;
+mod moment_ranges;
 mod moments;
 mod near_order;
 mod null_safe;

@@ -14,6 +14,7 @@ use crate::expr::{Expr, Slot};
 use crate::first_rows::FirstRows;
 use crate::interval::Interval;
 use crate::key_filter::KeyFilter;
+use crate::moment_ranges::of_moments;
 use crate::selection::rows_of_entries;
 
 /// Rows that go on together, where blocks have few that count.
@@ -175,6 +176,7 @@ impl TableRows {
         first: Option<FirstOf>,
         given: Vec<usize>,
     ) -> TableRows {
+        let filter: Vec<Expr> = filter.iter().flat_map(of_moments).collect();
         let mut asked: Vec<(Expr, Vec<Slot>)> = Vec::new();
         for part in &filter {
             let mut slots = Vec::new();
