@@ -453,8 +453,13 @@ bool Select_translator::compare(PandoComparison comparison, Item *first, Item *s
   /* IN has a list of constants, which is looked up. */
   if (is_sign && (test_of_text(comparison, a, b, collation, to) || test_of_text(swapped(comparison), b, a, collation, to)))
     return true;
+  const size_t begin= to->size();
   B::compare(to, comparison);
   *to+= a.bytes + b.bytes;
+  if (is_constant_2 && !is_constant_1)
+    bound_stamp(comparison, first, second, begin, to);
+  else if (is_constant_1 && !is_constant_2)
+    bound_stamp(swapped(comparison), second, first, begin, to);
   return true;
 }
 

@@ -3,6 +3,7 @@
    The server compares what a clock of the session's time zone shows of both. The engine compares moments. That is the same unless
    clocks were set near the constant: then times that clocks show come twice, or never, and are not in the order of moments. */
 #include "select_translate.h"
+#include "select_silence.h"
 #include "zone_offset.h"
 
 #include <sql_time.h>
@@ -71,7 +72,74 @@ bool moment_of(THD *thd, Item *constant, my_time_t *seconds, ulong *micros)
          shown.second == clock->second;
 }
 
+/* The first days, counted as calc_daynr does, that a clock shows of what DATE or YEAR of a moment is compared with, and of what comes behind it. */
+bool days_of_constant(THD *thd, const Item_func *computed, Item *constant, long *first, long *next)
+{
+  static const longlong YEAR_MIN= 1971, YEAR_MAX= 2036; /* TIMESTAMPs are of these, and of parts of those around them. */
+  Silent_evaluation evaluation(thd);
+  if (is_one_of(computed, {"year"}))
+  {
+    if (constant->cmp_type() != INT_RESULT)
+      return false;
+    const longlong year= constant->val_int();
+    if (!evaluation.is_silent() || constant->null_value || year < YEAR_MIN || year > YEAR_MAX)
+      return false;
+    *first= calc_daynr(uint(year), 1, 1);
+    *next= calc_daynr(uint(year) + 1, 1, 1);
+    return true;
+  }
+  if (!is_one_of(computed, {"cast_as_date"}))
+    return false;
+  const Datetime moment(thd, constant, Datetime::Options_cmp(thd));
+  if (!evaluation.is_silent() || constant->null_value || !moment.is_valid_datetime())
+    return false;
+  const MYSQL_TIME *clock= moment.get_mysql_time();
+  if (clock->year < YEAR_MIN || clock->year > YEAR_MAX || !clock->month || !clock->day)
+    return false;
+  *first= calc_daynr(clock->year, clock->month, clock->day);
+  *next= *first + 1;
+  return true;
+}
+
 } // namespace
+
+/* DATE and YEAR of a TIMESTAMP are the server's code: it knows what clocks show. What they are compared with says of the TIMESTAMP itself, to some days, in which
+   segments it need not be looked for. `to`: the comparison, which is said from `begin` on; the bounds come before it. */
+void Select_translator::bound_stamp(PandoComparison comparison, Item *computed, Item *constant, size_t begin, std::string *to)
+{
+  static const long EPOCH= 719528, SLACK= 2, DAY= 86400;
+  const Item *real= computed->real_item();
+  if (real->type() != Item::FUNC_ITEM || m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE))
+    return;
+  const Item_func *function= static_cast<const Item_func *>(real);
+  Field *const field= function->argument_count() == 1 ? stamp_of(function->arguments()[0]) : nullptr;
+  long first= 0, next= 0;
+  if (!field || !days_of_constant(m_thd, function, without_cache(constant), &first, &next))
+    return;
+  const char *const why= reason;
+  Said column;
+  const bool is_said= column_of_source(field, &column) && column.kind.tag == Value_kind::STAMP;
+  reason= why;
+  if (!is_said)
+    return;
+  const bool is_equal= comparison == PANDO_COMPARISON_EQUAL || comparison == PANDO_COMPARISON_SAME;
+  const bool from= is_equal || comparison == PANDO_COMPARISON_GREATER || comparison == PANDO_COMPARISON_GREATER_OR_EQUAL;
+  const bool below= is_equal || comparison == PANDO_COMPARISON_LESS || comparison == PANDO_COMPARISON_LESS_OR_EQUAL;
+  if (!from && !below)
+    return;
+  const auto bound= [&](PandoComparison side, long day, std::string *said) {
+    B::compare(said, side);
+    *said+= column.bytes;
+    put_number(said, __int128(day - EPOCH) * DAY << (8 * fraction_bytes(column.kind.of)), column.kind);
+  };
+  std::string all;
+  B::list(&all, PANDO_TAG_AND, uint(from) + uint(below) + 1);
+  if (from)
+    bound(PANDO_COMPARISON_GREATER_OR_EQUAL, first - SLACK, &all);
+  if (below)
+    bound(PANDO_COMPARISON_LESS, next + SLACK, &all);
+  to->insert(begin, all);
+}
 
 /* False: it is nothing of the kind, and nothing has been said. */
 bool Select_translator::stamp_with_constant(PandoComparison comparison, Item *first, Item *second, std::string *to)
