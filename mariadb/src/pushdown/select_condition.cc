@@ -450,16 +450,17 @@ bool Select_translator::compare(PandoComparison comparison, Item *first, Item *s
     round_to_shown(first, &a);
     round_to_shown(second, &b);
   }
-  /* IN has a list of constants, which is looked up. */
-  if (is_sign && (test_of_text(comparison, a, b, collation, to) || test_of_text(swapped(comparison), b, a, collation, to)))
-    return true;
   const size_t begin= to->size();
-  B::compare(to, comparison);
-  *to+= a.bytes + b.bytes;
+  /* IN has a list of constants, which is looked up. */
+  if (!is_sign || !(test_of_text(comparison, a, b, collation, to) || test_of_text(swapped(comparison), b, a, collation, to)))
+  {
+    B::compare(to, comparison);
+    *to+= a.bytes + b.bytes;
+  }
   if (is_constant_2 && !is_constant_1)
-    bound_stamp(comparison, first, second, begin, to);
+    bound_days(comparison, first, second, begin, to);
   else if (is_constant_1 && !is_constant_2)
-    bound_stamp(swapped(comparison), second, first, begin, to);
+    bound_days(swapped(comparison), second, first, begin, to);
   return true;
 }
 

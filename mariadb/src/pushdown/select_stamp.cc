@@ -72,72 +72,154 @@ bool moment_of(THD *thd, Item *constant, my_time_t *seconds, ulong *micros)
          shown.second == clock->second;
 }
 
-/* The first days, counted as calc_daynr does, that a clock shows of what DATE or YEAR of a moment is compared with, and of what comes behind it. */
-bool days_of_constant(THD *thd, const Item_func *computed, Item *constant, long *first, long *next)
+/* Days, counted as calc_daynr does. */
+struct Days
 {
-  static const longlong YEAR_MIN= 1971, YEAR_MAX= 2036; /* TIMESTAMPs are of these, and of parts of those around them. */
-  Silent_evaluation evaluation(thd);
-  if (is_one_of(computed, {"year"}))
-  {
-    if (constant->cmp_type() != INT_RESULT)
-      return false;
-    const longlong year= constant->val_int();
-    if (!evaluation.is_silent() || constant->null_value || year < YEAR_MIN || year > YEAR_MAX)
-      return false;
-    *first= calc_daynr(uint(year), 1, 1);
-    *next= calc_daynr(uint(year) + 1, 1, 1);
-    return true;
-  }
-  if (!is_one_of(computed, {"cast_as_date"}))
+  long first= 0, next= 0;
+};
+
+/* These days are of moments that a TIMESTAMP can have, and of no other year than clocks show with four digits. */
+const uint YEAR_MIN= 1971, YEAR_MAX= 2036;
+
+bool is_usual(uint year) { return year >= YEAR_MIN && year <= YEAR_MAX; }
+
+bool days_of_year(THD *thd, Item *constant, Days *days)
+{
+  if (constant->cmp_type() != INT_RESULT)
     return false;
+  Silent_evaluation evaluation(thd);
+  const longlong year= constant->val_int();
+  if (!evaluation.is_silent() || constant->null_value || year < YEAR_MIN || year > YEAR_MAX)
+    return false;
+  *days= Days{calc_daynr(uint(year), 1, 1), calc_daynr(uint(year) + 1, 1, 1)};
+  return true;
+}
+
+bool days_of_date(THD *thd, Item *constant, Days *days)
+{
+  Silent_evaluation evaluation(thd);
   const Datetime moment(thd, constant, Datetime::Options_cmp(thd));
   if (!evaluation.is_silent() || constant->null_value || !moment.is_valid_datetime())
     return false;
   const MYSQL_TIME *clock= moment.get_mysql_time();
-  if (clock->year < YEAR_MIN || clock->year > YEAR_MAX || !clock->month || !clock->day)
+  if (!is_usual(clock->year) || !clock->month || !clock->day)
     return false;
-  *first= calc_daynr(clock->year, clock->month, clock->day);
-  *next= *first + 1;
+  const long day= calc_daynr(clock->year, clock->month, clock->day);
+  *days= Days{day, day + 1};
   return true;
+}
+
+/* Reads a number of so many digits. */
+bool read_digits(const char **at, const char *end, uint digits, uint *number)
+{
+  *number= 0;
+  for (; digits; digits--, ++*at)
+  {
+    if (*at == end || **at < '0' || **at > '9')
+      return false;
+    *number= *number * 10 + uint(**at - '0');
+  }
+  return true;
+}
+
+/* The days of which DATE_FORMAT with %Y, %m and %d, as far as it has them, makes this text. */
+bool days_of_text(const String &format, const String &text, Days *days)
+{
+  uint year= 0, month= 0, day= 0;
+  const char *at= text.ptr(), *const end= at + text.length();
+  const char *of= format.ptr(), *const of_end= of + format.length();
+  for (; of != of_end; of++)
+  {
+    if (*of != '%')
+    {
+      if (at == end || *at++ != *of)
+        return false;
+      continue;
+    }
+    const char part= ++of == of_end ? '\0' : *of;
+    const bool is_read= (part == 'Y' && !year && read_digits(&at, end, 4, &year)) || (part == 'm' && !month && read_digits(&at, end, 2, &month)) ||
+                        (part == 'd' && !day && read_digits(&at, end, 2, &day));
+    if (!is_read)
+      return false;
+  }
+  if (at != end || !is_usual(year) || month > 12 || day > 31 || (day && !month))
+    return false;
+  days->first= calc_daynr(year, month ? month : 1, day ? day : 1);
+  days->next= day ? days->first + 1 : month % 12 ? calc_daynr(year, month + 1, 1) : calc_daynr(year + 1, 1, 1);
+  return true;
+}
+
+bool days_of_format(THD *thd, const Item_func *function, Item *constant, Days *days)
+{
+  Item *const format= function->arguments()[1];
+  if (function->argument_count() != 2 || !format->basic_const_item() || constant->cmp_type() != STRING_RESULT)
+    return false;
+  Silent_evaluation evaluation(thd);
+  StringBuffer<STRING_BUFFER_USUAL_SIZE> format_buffer, buffer;
+  const String *const of= format->val_str(&format_buffer);
+  const String *const text= constant->val_str(&buffer);
+  const auto is_plain= [](const String *one) { return one && one->charset()->mbminlen == 1; };
+  return evaluation.is_silent() && is_plain(of) && is_plain(text) && days_of_text(*of, *text, days);
 }
 
 } // namespace
 
-/* DATE and YEAR of a TIMESTAMP are the server's code: it knows what clocks show. What they are compared with says of the TIMESTAMP itself, to some days, in which
-   segments it need not be looked for. `to`: the comparison, which is said from `begin` on; the bounds come before it. */
-void Select_translator::bound_stamp(PandoComparison comparison, Item *computed, Item *constant, size_t begin, std::string *to)
+/* A bound of a column of moments, which is a day. */
+void Select_translator::bound_moment(PandoComparison side, long day, const Said &column, std::string *to)
 {
-  static const long EPOCH= 719528, SLACK= 2, DAY= 86400;
+  static const long EPOCH= 719528, DAY= 86400;
+  __int128 number= __int128(day - EPOCH) * DAY << (8 * fraction_bytes(column.kind.of));
+  if (column.kind.tag != Value_kind::STAMP)
+  {
+    MYSQL_TIME time;
+    set_zero_time(&time, MYSQL_TIMESTAMP_DATETIME);
+    get_date_from_daynr(day, &time.year, &time.month, &time.day);
+    const bool is_date= column.kind.tag == Value_kind::DATE;
+    number= is_date ? __int128(time.year * 16 + time.month) * 32 + time.day : __int128(TIME_to_longlong_datetime_packed(&time));
+  }
+  B::compare(to, side);
+  *to+= column.bytes;
+  put_number(to, number, column.kind);
+}
+
+/* DATE and YEAR of a TIMESTAMP are the server's code, as it knows what clocks show, and so is DATE_FORMAT. What these are compared with says of the column itself,
+   to some days, in which segments it need not be looked for. `to`: the comparison, which is said from `begin` on; the bounds come before it. */
+void Select_translator::bound_days(PandoComparison comparison, Item *computed, Item *constant, size_t begin, std::string *to)
+{
+  static const long SLACK= 2; /* Clocks of a zone are up to 14 hours from UTC. */
   const Item *real= computed->real_item();
-  if (real->type() != Item::FUNC_ITEM || m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE))
+  if (!m_is_condition || !m_looks_at_rows || m_is_in_having || real->type() != Item::FUNC_ITEM || (real->used_tables() & OUTER_REF_TABLE_BIT) ||
+      m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE))
     return;
   const Item_func *function= static_cast<const Item_func *>(real);
-  Field *const field= function->argument_count() == 1 ? stamp_of(function->arguments()[0]) : nullptr;
-  long first= 0, next= 0;
-  if (!field || !days_of_constant(m_thd, function, without_cache(constant), &first, &next))
+  const bool is_format= is_one_of(function, {"date_format"});
+  const bool is_equal= comparison == PANDO_COMPARISON_EQUAL || comparison == PANDO_COMPARISON_SAME;
+  /* The order of texts need not be that of moments. */
+  if ((is_format ? !is_equal : !is_one_of(function, {"year", "cast_as_date"})) || function->arguments()[0]->type() != Item::FIELD_ITEM)
+    return;
+  constant= without_cache(constant);
+  Days days;
+  const bool is_known= is_format ? days_of_format(m_thd, function, constant, &days) : is_one_of(function, {"year"}) ?
+    days_of_year(m_thd, constant, &days) : days_of_date(m_thd, constant, &days);
+  if (!is_known)
     return;
   const char *const why= reason;
   Said column;
-  const bool is_said= column_of_source(field, &column) && column.kind.tag == Value_kind::STAMP;
+  const bool is_said= column_of_source(static_cast<Item_field *>(function->arguments()[0])->field, &column);
   reason= why;
-  if (!is_said)
+  const bool is_stamp= column.kind.tag == Value_kind::STAMP;
+  if (!is_said || (!is_stamp && !(is_format && (column.kind.tag == Value_kind::DATE || column.kind.tag == Value_kind::DATETIME))))
     return;
-  const bool is_equal= comparison == PANDO_COMPARISON_EQUAL || comparison == PANDO_COMPARISON_SAME;
   const bool from= is_equal || comparison == PANDO_COMPARISON_GREATER || comparison == PANDO_COMPARISON_GREATER_OR_EQUAL;
   const bool below= is_equal || comparison == PANDO_COMPARISON_LESS || comparison == PANDO_COMPARISON_LESS_OR_EQUAL;
   if (!from && !below)
     return;
-  const auto bound= [&](PandoComparison side, long day, std::string *said) {
-    B::compare(said, side);
-    *said+= column.bytes;
-    put_number(said, __int128(day - EPOCH) * DAY << (8 * fraction_bytes(column.kind.of)), column.kind);
-  };
   std::string all;
   B::list(&all, PANDO_TAG_AND, uint(from) + uint(below) + 1);
   if (from)
-    bound(PANDO_COMPARISON_GREATER_OR_EQUAL, first - SLACK, &all);
+    bound_moment(PANDO_COMPARISON_GREATER_OR_EQUAL, days.first - SLACK, column, &all);
   if (below)
-    bound(PANDO_COMPARISON_LESS, next + SLACK, &all);
+    bound_moment(PANDO_COMPARISON_LESS, days.next + SLACK, column, &all);
   to->insert(begin, all);
 }
 

@@ -342,7 +342,8 @@ private:
   void note_first(bool is_conjunct, Item *first, Item *second, const std::string &said);
   bool compare(PandoComparison comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign= false);
   bool stamp_with_constant(PandoComparison comparison, Item *first, Item *second, std::string *to);
-  void bound_stamp(PandoComparison comparison, Item *computed, Item *constant, size_t begin, std::string *to);
+  void bound_moment(PandoComparison side, long day, const Said &column, std::string *to);
+  void bound_days(PandoComparison comparison, Item *computed, Item *constant, size_t begin, std::string *to);
   void round_to_shown(const Item *item, Said *said);
   bool between(Item_func *function, Said *said);
   bool in_list(Item_func *function, bool is_conjunct, Said *said);
