@@ -328,15 +328,13 @@ impl Column {
             },
         };
         let packing = Packing::of(size, kind == Kind::DateTime)?;
-        let values: Option<Vec<i64>> = match (&self.data, &self.nulls) {
-            (Data::Small(values), None) => {
-                values.iter().map(|value| packing.moment((*value).into())).collect()
-            }
-            _ => (0..self.rows())
-                .map(|row| if self.is_null(row) { Some(0) } else { packing.moment(self.number(row)) })
-                .collect(),
+        let at_once = match &self.data {
+            Data::Small(values) if size < 8 => packing.moments(values),
+            _ => None,
         };
-        self.data = Data::Small(values?);
+        let one = |row| if self.is_null(row) { Some(0) } else { packing.moment(self.number(row)) };
+        let values = at_once.or_else(|| (0..self.rows()).map(one).collect::<Option<Vec<i64>>>())?;
+        self.data = Data::Small(values);
         Some(())
     }
 

@@ -38,6 +38,24 @@ impl Packing {
         }
         whole.checked_mul(1 << MICRO_BITS)?.checked_add(fraction * self.unit)
     }
+
+    /// As these are compared, each of at most seven bytes (of NULLs there may be anything). `None`: they have more.
+    pub(crate) fn moments(&self, stored: &[i64]) -> Option<Vec<i64>> {
+        let offset = i64::try_from(self.offset).ok()?;
+        if self.bits == 0 {
+            return Some(stored.iter().map(|stored| stored.wrapping_sub(offset) << MICRO_BITS).collect());
+        }
+        let of_bits = (1 << self.bits) - 1;
+        let moment = |stored: &i64| {
+            let shifted = stored.wrapping_sub(offset);
+            // Negative times: both parts are negative together.
+            let is_cut = shifted < 0 && shifted & of_bits > 0;
+            let whole = (shifted >> self.bits) + i64::from(is_cut);
+            let fraction = (shifted & of_bits) - (i64::from(is_cut) << self.bits);
+            (whole << MICRO_BITS).wrapping_add(fraction * self.unit)
+        };
+        Some(stored.iter().map(moment).collect())
+    }
 }
 
 #[cfg(test)]
@@ -64,6 +82,13 @@ mod tests {
                     let stored = if round % 2 == 0 { i128::from(seed) & most } else { near };
                     let found = Packing::of(size, has_date).and_then(|packing| packing.moment(stored));
                     assert_eq!(found, expected(stored, size, has_date), "{stored} {size} {has_date}");
+                    let packing = Packing::of(size, has_date).filter(|_| size < 8);
+                    let at_once = packing.and_then(|packing| packing.moments(&[stored as i64]));
+                    assert_eq!(
+                        at_once.map(|all| all[0]),
+                        found.filter(|_| size < 8),
+                        "{stored} {size} {has_date}"
+                    );
                 }
             }
         }

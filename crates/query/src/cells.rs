@@ -10,6 +10,7 @@ use pando_column::vector::{Nulls, Strings, Values, Vector};
 
 use crate::column::{Form, Place};
 use crate::decimal;
+use crate::words::{be_words, le_words};
 
 /// Which entry each row has.
 #[derive(Clone, Debug)]
@@ -314,29 +315,14 @@ fn fixed(
     }
     if let (Form::Decimal { precision, scale }, Place::Stored(_)) = (form, place) {
         if let Some(shape) = decimal::SmallShape::new(*precision, *scale).filter(|s| s.bytes() == width) {
-            return Some(Entries::Small(shape.decode(be_words(bytes, width)).into()));
+            return Some(Entries::Small(shape.decode(bytes).into()));
         }
     }
     if let (Form::Ordered, None | Some(false), 1..=7) = (form, place.is_reversed_key(), width) {
-        return Some(Entries::Small(be_words(bytes, width).map(|word| word as i64).collect()));
+        return Some(Entries::Small(be_words(bytes, width, |word| word as i64).into()));
     }
     let one = |(row, value)| if is_null(row) { Some(0) } else { number(value, form, place) };
     Some(narrowed(bytes.chunks_exact(width).enumerate().map(one).collect::<Option<Vec<_>>>()?))
-}
-
-/// Values of up to 8 bytes, as words: the first byte highest.
-#[inline]
-fn be_words(bytes: &[u8], width: usize) -> impl Iterator<Item = u64> + '_ {
-    let unused = 64 - 8 * width as u32;
-    (0..bytes.len() / width).map(move |row| {
-        let end = (row + 1) * width;
-        let word = match end.checked_sub(8).and_then(|begin| bytes[begin..end].try_into().ok()) {
-            Some(word) => u64::from_be_bytes(word),
-            // There are no eight bytes before the end of the first ones.
-            None => bytes[..end].iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-        };
-        word << unused >> unused
-    })
 }
 
 /// Integers as keys have them: big-endian, the sign inverted, and all bits if the order is reversed. `None`: some do not fit
@@ -353,7 +339,7 @@ fn key_integers(bytes: &[u8], width: usize, is_signed: bool, is_reversed: bool) 
             word as i64
         }
     };
-    let values: Vec<i64> = be_words(bytes, width).map(value).collect();
+    let values: Vec<i64> = be_words(bytes, width, value);
     let has_large = !is_signed && width == 8 && values.iter().any(|value| *value < 0);
     (!has_large).then_some(Entries::Small(values.into()))
 }
@@ -395,29 +381,10 @@ fn integers(bytes: &[u8], width: usize, is_signed: bool) -> Option<Entries<'stat
 /// Integers of a width that no type has, little-endian: each is read as a word with what lies behind it, which is dropped.
 fn le_integers<const W: usize>(bytes: &[u8], is_signed: bool) -> Vec<i64> {
     let unused = 64 - 8 * W as u32;
-    let value = |word: u64| match is_signed {
-        true => (word << unused) as i64 >> unused,
-        false => (word << unused >> unused) as i64,
-    };
-    let mut values = Vec::with_capacity(bytes.len() / W);
-    // Eight at a time, whose places are known to the compiler; behind the last of them there are bytes of others.
-    const AT_ONCE: usize = 8;
-    let mut rest = bytes;
-    while rest.len() >= AT_ONCE * W + 8 {
-        let (these, others) = rest.split_at(AT_ONCE * W);
-        let these = &rest[..these.len() + 8];
-        values.extend((0..AT_ONCE).map(|at| {
-            let word = these[at * W..].first_chunk().expect("eight bytes from each of these on");
-            value(u64::from_le_bytes(*word))
-        }));
-        rest = others;
+    match is_signed {
+        true => le_words::<W>(bytes, |word| (word << unused) as i64 >> unused),
+        false => le_words::<W>(bytes, |word| (word & (u64::MAX >> unused)) as i64),
     }
-    values.extend(rest.chunks_exact(W).map(|last| {
-        let mut word = [0; 8];
-        word[..W].copy_from_slice(last);
-        value(u64::from_le_bytes(word))
-    }));
-    values
 }
 
 trait ChunksOf {

@@ -1,6 +1,8 @@
 //! DECIMAL as the server stores it: groups of nine digits in four bytes, fewer in fewer, the digits before the point
 //! and those behind it apart; the first bit inverted, all bits of a negative number inverted.
 
+use crate::words::be_words;
+
 const DIGITS_IN_GROUP: usize = 9;
 const GROUP_BYTES: usize = 4;
 /// Bytes of a group of so many digits.
@@ -78,24 +80,18 @@ impl SmallShape {
         self.bytes
     }
 
-    /// The numbers of words that have the bytes, the first one highest; of bytes that are none, any.
-    #[inline]
-    pub(crate) fn decode(&self, words: impl Iterator<Item = u64>) -> Vec<i64> {
+    /// The numbers of values, one after the other; of bytes that are none, any.
+    pub(crate) fn decode(&self, bytes: &[u8]) -> Vec<i64> {
         match &self.groups[..self.count] {
-            [a] => self.decode_groups([*a], words),
-            [a, b] => self.decode_groups([*a, *b], words),
-            [a, b, c] => self.decode_groups([*a, *b, *c], words),
-            groups => words.map(|word| self.decode_one(groups, word)).collect(),
+            [a] => self.decode_groups([*a], bytes),
+            [a, b] => self.decode_groups([*a, *b], bytes),
+            [a, b, c] => self.decode_groups([*a, *b, *c], bytes),
+            groups => be_words(bytes, self.bytes, |word| self.decode_one(groups, word)),
         }
     }
 
-    #[inline]
-    fn decode_groups<const N: usize>(
-        &self,
-        groups: [(u32, u64, i64); N],
-        words: impl Iterator<Item = u64>,
-    ) -> Vec<i64> {
-        words.map(|word| self.decode_one(&groups, word)).collect()
+    fn decode_groups<const N: usize>(&self, groups: [(u32, u64, i64); N], bytes: &[u8]) -> Vec<i64> {
+        be_words(bytes, self.bytes, |word| self.decode_one(&groups, word))
     }
 
     #[inline(always)]
@@ -141,14 +137,15 @@ mod tests {
         let bytes = [0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2];
         let negative: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
         let shape = SmallShape::new(14, 4).unwrap();
-        let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        let words = [word(&bytes), word(&negative)];
-        assert_eq!(shape.decode(words.into_iter()), [12_345_678_901_234, -12_345_678_901_234]);
+        assert_eq!(
+            shape.decode(&[bytes.as_slice(), &negative].concat()),
+            [12_345_678_901_234, -12_345_678_901_234]
+        );
         for (precision, scale, bytes) in
             [(5, 2, &[0x83, 0xe7, 99][..]), (9, 9, &[0x80, 0, 0, 7]), (1, 1, &[0x7a])]
         {
             let shape = SmallShape::new(precision, scale).unwrap();
-            let value = shape.decode(std::iter::once(word(bytes)))[0];
+            let value = shape.decode(bytes)[0];
             assert_eq!(Some(i128::from(value)), decode(bytes, precision, scale));
             assert_eq!(shape.bytes(), bytes.len());
         }

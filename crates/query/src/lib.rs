@@ -39,6 +39,7 @@ mod run;
 pub mod scan;
 #[cfg(test)]
 mod speed_tests;
+mod words;
 pub mod zone;
 
 pub use aggregate::{Aggregate, Cell};
