@@ -1,5 +1,5 @@
 //! Conditions on what is computed of a moment and rises with it, said of the moment itself: `YEAR(d) = 2021` is
-//! `d >= '2021-01-01' AND d < '2022-01-01'`. That can be asked of bounds of segments (`zones.rs`) and of whole columns in one pass (`interval.rs`).
+//! `d >= '2021-01-01' AND d < '2022-01-01'`, and `UNIX_TIMESTAMP(ts) < 7` is `ts < 7` as TIMESTAMPs are stored. That can be asked of bounds of segments (`zones.rs`) and of whole columns in one pass (`interval.rs`).
 //!
 //! A DATE or a DATETIME of the year 2021 lies between two numbers whatever its month and day are: zeros, and days that no month has, too.
 
@@ -48,6 +48,10 @@ fn together(mut parts: Vec<Expr>) -> Expr {
 
 /// A comparison of what is computed of a moment with a constant.
 fn compared(comparison: Comparison, computed: &Expr, value: &Value, kind: Kind) -> Option<Vec<Expr>> {
+    if let Some(same) = same_number(computed) {
+        let constant = Expr::Constant(value.clone(), kind);
+        return Some(vec![Expr::Compare(comparison, Box::new(same.clone()), Box::new(constant))]);
+    }
     let (moment, first) = first_with(computed, value, kind)?;
     let compare = |comparison, bound| {
         let bound = Expr::Constant(Value::Number(bound), moment.kind());
@@ -63,6 +67,16 @@ fn compared(comparison: Comparison, computed: &Expr, value: &Value, kind: Kind) 
         Comparison::Equal | Comparison::Same => vec![from(least), compare(below, next)],
         Comparison::NotEqual => vec![Expr::Or(vec![compare(below, least), from(next)])],
     })
+}
+
+/// The column whose number it is: UNIX_TIMESTAMP of a TIMESTAMP, which is stored as such.
+fn same_number(computed: &Expr) -> Option<&Expr> {
+    let is_integer = |kind| matches!(kind, Kind::Signed | Kind::Unsigned);
+    match computed {
+        Expr::Convert(to, of) if is_integer(*to) => Some(&**of),
+        _ => None,
+    }
+    .filter(|of| matches!(of, Expr::Slot(_, kind) if is_integer(*kind)))
 }
 
 /// The first moments of which something computed is at least a constant, and more.
@@ -248,6 +262,16 @@ mod tests {
         }
         let of_date = Expr::Convert(Kind::DateTime, Box::new(Expr::Slot(0, Kind::Date)));
         check(&of_date, |date| packed(i128::from(date)), &dates, &moments, Kind::DateTime);
+    }
+
+    #[test]
+    fn converted_integers_are_those_of_the_column() {
+        let constant = || Box::new(Expr::Constant(Value::Number(7), Kind::Signed));
+        let of = |slot: Expr| Expr::Compare(Comparison::Less, Box::new(slot), constant());
+        let converted = |kind| Expr::Convert(Kind::Signed, Box::new(Expr::Slot(0, kind)));
+        assert_eq!(of_moments(&of(converted(Kind::Unsigned))), vec![of(Expr::Slot(0, Kind::Unsigned))]);
+        let rounded = of(converted(Kind::Decimal(2)));
+        assert_eq!(of_moments(&rounded), vec![rounded]);
     }
 
     #[test]
