@@ -42,12 +42,17 @@ from sqlkit.report import Table
 _WAIT_SECONDS = 120
 _LOOK_SECONDS = 0.1
 _LAG_SECONDS_MAX = 60
+_HANGS_SECONDS = 5
+_NO_ROOM = "waiting for someone to free space"
+_DISK_FULL = 1021
 _STATE = ("SELECT @@server_id AS server_id, @@read_only AS read_only, @@gtid_current_pos AS position, "
           "@@gtid_binlog_state AS history, @@rpl_semi_sync_master_enabled AS semi_sync, "
           "(SELECT variable_value FROM information_schema.global_status "
           "WHERE variable_name = 'RPL_SEMI_SYNC_MASTER_STATUS') AS semi_sync_status, "
           "(SELECT variable_value FROM information_schema.global_status "
-          "WHERE variable_name = 'RPL_SEMI_SYNC_MASTER_CLIENTS') AS semi_sync_clients")
+          "WHERE variable_name = 'RPL_SEMI_SYNC_MASTER_CLIENTS') AS semi_sync_clients, "
+          "(SELECT variable_value FROM information_schema.global_status "
+          "WHERE variable_name = 'RPL_SEMI_SYNC_MASTER_NO_TX') AS unacknowledged")
 
 
 class Refused(Exception):
@@ -60,9 +65,15 @@ class Member:
     def __init__(self, host):
         self.host, self.down, self.state, self.replica = host, None, {}, {}
         try:
-            self.state = host.query(_STATE, 10)[0]
-            self.replica = next(iter(host.query("SHOW SLAVE STATUS", 10)), {})
+            self.down = _hanging(host)
+            if not self.down:
+                self.state = host.query(_STATE, 10)[0]
+                self.replica = next(iter(host.query("SHOW SLAVE STATUS", 10)), {})
         except HostDown as error:
+            self.down = str(error)
+        except HostError as error:
+            if error.number != _DISK_FULL:
+                raise
             self.down = str(error)
 
     @property
@@ -79,6 +90,19 @@ class Member:
         if self.replica:
             return "replica"
         return "primary" if not self.read_only else "neither"
+
+
+def _hanging(host):
+    """Why not to ask a server for its state as a replica, None if it may be asked. When the disk is full, SHOW SLAVE STATUS
+    waits until there is room and cannot be killed, so each question would leave one more session behind. The list of
+    sessions is answered even then; a table of information_schema may need a temporary file."""
+    for session in host.query("SHOW PROCESSLIST", 10):
+        waits = session["State"].lower().startswith(_NO_ROOM)
+        if waits and session["User"] == "system user":
+            return f"{host}: replication waits for room on a full disk; it does not answer SHOW SLAVE STATUS until then"
+        if session["Info"].upper().startswith("SHOW SLAVE STATUS") and int(session["Time"]) >= _HANGS_SECONDS:
+            return f"{host}: does not answer SHOW SLAVE STATUS (a full disk?); session {session['Id']} waits for it"
+    return None
 
 
 class Failover:
@@ -263,7 +287,7 @@ class Failover:
             listed = ", ".join(f"{domain}-{server}-{first}" + (f" to {domain}-{server}-{last}" if last > first else "")
                                for domain, server, first, last in extra)
             raise Refused(f"{name} has transactions that {new.host} does not have: {listed}. Nobody was told that they "
-                          f"are committed if replication was semi-synchronous. Start {name} with --init-rpl-role=SLAVE "
+                          f"are committed if replication was semi-synchronous and no wait was killed. Start {name} with --init-rpl-role=SLAVE "
                           "after a crash, which takes them out, or replace its data by a copy of the primary's")
         self._follow(back.host, new.host, demote=True)
         new.host.query("SET GLOBAL rpl_semi_sync_master_enabled=ON")
@@ -316,6 +340,9 @@ def problems(members):
                 wrong.append(f"{name}: semi-synchronous replication has fallen back")
             elif state["semi_sync"] != "1" and len(members) > 1:
                 wrong.append(f"{name}: semi-synchronous replication is off")
+            if state["semi_sync"] == "1" and state["unacknowledged"] not in ("0", "NULL"):
+                wrong.append(f"{name}: {state['unacknowledged']} commits did not wait for a replica (Rpl_semi_sync_master_no_tx; "
+                             "FLUSH LOCAL STATUS forgets them)")
         elif member.role() == "neither":
             wrong.append(f"{name}: neither primary nor replica")
     return wrong

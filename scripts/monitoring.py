@@ -85,6 +85,8 @@ RULES = [
      "The replica is more than a minute behind."),
     ("MariadbSemiSyncFellBack", "mysql_global_variables_rpl_semi_sync_master_enabled == 1 and mysql_global_status_rpl_semi_sync_master_status == 0",
      "1m", "critical", "Semi-synchronous replication has fallen back to asynchronous: an acknowledged commit may be on the primary alone."),
+    ("MariadbSemiSyncUnacknowledged", "increase(mysql_global_status_rpl_semi_sync_master_no_tx[5m]) > 0",
+     "0m", "critical", "Commits did not wait for a replica: semi-synchronous replication fell back, or a session that waited was killed."),
     ("MariadbSemiSyncNoReplica", "mysql_global_variables_rpl_semi_sync_master_enabled == 1 and mysql_global_status_rpl_semi_sync_master_clients == 0",
      "1m", "critical", "The primary has no semi-synchronous replica."),
 ]

@@ -7,7 +7,7 @@ Each round: the primary dies by kill -9 under load; at times one replica is behi
 while before. `promote` must choose one that has every acknowledged commit, and the others follow it; clients go on there.
 The old primary is started with --init-rpl-role=SLAVE, `rejoin` makes it a replica. Then all servers hold every
 acknowledged transaction and no other, in part none, and the same rows; `status` finds nothing wrong.
-At the end: an old primary with a transaction of its own is refused, a missing replica stops a promotion, `switch`
+At the end: a commit whose wait for a replica was killed is seen, an old primary with a transaction of its own is refused, a missing replica stops a promotion, `switch`
 changes roles, and `watch` promotes by itself.
 """
 
@@ -25,11 +25,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
+import failover
 from replicas.load import Load, same
 from sqlkit import patience, program, report, spider
 from sqlkit.member import Member
 
-_LOAD_SECONDS, _BEHIND_SHARE = (0.3, 1.5), 0.5
+_LOAD_SECONDS, _BEHIND_SHARE, _WAIT_SECONDS = (0.3, 1.5), 0.5, 0.2
 
 
 class Set:
@@ -106,6 +107,51 @@ def _round(servers, number):
                         f"acknowledged, {len(servers.members)} servers hold them", problems)
 
 
+def _killed_wait(servers):
+    """KILL QUERY of a session that waits for a replica gives OK for a commit that no replica has: status says so."""
+    checks, primary, replicas = servers.checks, servers.shard.primary, servers.shard.replicas()
+    for replica in replicas:
+        replica.run("STOP SLAVE IO_THREAD")
+    ended = []
+    waiting = threading.Thread(target=lambda: ended.append(primary.run("CREATE TABLE crash.alone (a INT)")))
+    waiting.start()
+    find = "SELECT id FROM information_schema.processlist WHERE state LIKE 'Waiting for semi-sync ACK%'"
+    patience.pass_time(_WAIT_SECONDS, lambda: primary.value(find))
+    primary.run(f"KILL QUERY {primary.value(find)}")
+    waiting.join()
+    for replica in replicas:
+        replica.run("START SLAVE IO_THREAD")
+        replica.wait_for(primary.written())
+    status, text = servers.tool("status")
+    checks.check(ended and status == 1 and "1 commits did not wait" in text, "status sees a commit whose wait was killed", text)
+    primary.run("FLUSH LOCAL STATUS")
+    status, text = servers.tool("status")
+    checks.check(status == 0, "and nothing after FLUSH LOCAL STATUS", text)
+
+
+def _no_room(checks):
+    """A replica that waits for room is not asked for what it cannot answer."""
+    sleeping = {"Id": "7", "User": "root", "Time": "900", "State": "", "Info": "NULL"}
+    full = sleeping | {"User": "system user", "State": "Waiting for someone to free space"}
+    hanging = sleeping | {"Id": "8", "Info": "SHOW SLAVE STATUS"}
+    for what, sessions, expected in (("a full disk", [sleeping, full], "full disk"), ("a session that hangs", [sleeping, hanging], "session 8"),
+                                     ("a session that has just asked", [hanging | {"Time": "1"}], None)):
+        asked = []
+
+        class Stub:
+            """A host that lists these sessions and refuses the rest."""
+
+            def query(self, sql, _seconds):
+                asked.append(sql)
+                if sql == "SHOW PROCESSLIST":
+                    return sessions
+                raise failover.HostDown("asked")
+
+        down = failover.Member(Stub()).down
+        held = len(asked) == 1 and expected in down if expected else len(asked) == 2
+        checks.check(held, f"status and {what}", f"{down}; asked: {asked}")
+
+
 def _refusals(servers):
     checks = servers.checks
     primary, replica = servers.shard.primary, servers.shard.replicas()[0]
@@ -169,12 +215,14 @@ def main():
     arguments = parser.parse_args()
     checks = report.Checks()
     report.heading(f"Failover with {arguments.replicas} replicas of {arguments.engine}, seed {arguments.seed}")
+    _no_room(checks)
     servers = Set(arguments, checks)
     with tempfile.TemporaryDirectory(prefix="pando-failover.") as directory, contextlib.ExitStack() as stack:
         servers.begin(stack, directory)
         for number in range(1, arguments.rounds + 1):
             if not _round(servers, number):
                 return 1
+        _killed_wait(servers)
         _refusals(servers)
         if not checks.failed:
             _switch_and_watch(servers)
