@@ -219,6 +219,11 @@ c_example() {
         rm -rf /root/shop.data
         run /root/shop /root/shop.data
         cmp "$OUT" /root/expected || fail "shop.c, $how, prints something else"
+        if command -v valgrind >/dev/null; then
+            rm -rf /root/shop.data
+            run valgrind -q --error-exitcode=99 --log-file=/root/valgrind.log /root/shop /root/shop.data
+            cmp "$OUT" /root/expected || fail "shop.c, $how, prints something else under valgrind"
+        fi
     done
 }
 

@@ -119,6 +119,18 @@ pub enum Error {
         /// What and why.
         what: String,
     },
+    /// The caller has made a mistake: what it gave does not belong together, or there is no such thing. Nothing was done.
+    #[error("{what}")]
+    Argument {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Somebody has the database open.
+    #[error("the database is in use, by another process or by this one: {} is locked", path.display())]
+    Locked {
+        /// The file that is locked while a database is open.
+        path: PathBuf,
+    },
 }
 
 fn of_version(version: u32) -> String {
@@ -129,6 +141,11 @@ fn of_version(version: u32) -> String {
 }
 
 impl Error {
+    /// A mistake of the caller.
+    pub fn argument(what: impl Into<String>) -> Error {
+        Error::Argument { what: what.into() }
+    }
+
     /// Wraps a system error, telling a full disk from the rest.
     pub fn io(op: &'static str, path: &Path, offset: u64, source: io::Error) -> Error {
         let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

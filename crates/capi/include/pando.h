@@ -136,6 +136,14 @@ enum PandoStatus
    * A newer release wrote it, in a format that this one does not know.
    */
   PANDO_STATUS_NEWER_FORMAT = 24,
+  /**
+   * The caller has made a mistake: what it gave does not belong together, or there is no such thing. Nothing was done.
+   */
+  PANDO_STATUS_BAD_ARGUMENT = 25,
+  /**
+   * Somebody has the database open: another process, or this one.
+   */
+  PANDO_STATUS_DATABASE_IN_USE = 26,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -3364,16 +3372,17 @@ PandoStatus pando_cursor_lock_row(struct PandoCursor *cursor,
                                   uint8_t *is_current);
 
 /**
- * Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`].
+ * Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`]. `DatabaseInUse`: it is open already.
  *
  * # Safety
  * The options and what they point to are valid for the call, the functions until the close,
  * `out` is valid.
  */
-PandoStatus pando_db_open(const struct PandoOptions *options, struct PandoDb **out);
+PandoStatus pando_db_open(const struct PandoOptions *options,
+                          struct PandoDb **out);
 
 /**
- * Closes the database cleanly and frees it, whatever comes back.
+ * Closes the database cleanly and frees it, whatever comes back. Then it can be opened again.
  *
  * # Safety
  * Neither the database nor anything made from it is used any more.
@@ -4859,7 +4868,8 @@ void pando_txn_commit_ordered(struct PandoTxn *txn, uint8_t remembered);
 void pando_txn_rollback(struct PandoTxn *txn);
 
 /**
- * Reads one key of dictionary `index` into `buffer`: `Ok`, `NotFound` or `Skipped`.
+ * Reads one key of dictionary `index` into `buffer`: `Ok`, `NotFound` or `Skipped`. As with every function that takes a table,
+ * `BadArgument`: the table is of another database, or has no such dictionary; nothing was done, and the transaction can go on.
  *
  * # Safety
  * All objects are alive, the transaction and the buffer belong to this thread.
@@ -5011,12 +5021,14 @@ PandoStatus pando_txn_delete_row(struct PandoTxn *txn,
 uint32_t pando_txn_duplicate(const struct PandoTxn *txn, struct PandoBytes *existing);
 
 /**
- * Auto-increment values below `next` are used; logged with the commit.
+ * Auto-increment values below `next` are used; logged with the commit. Nothing can go wrong but a mistake of the caller (`BadArgument`).
  *
  * # Safety
  * Both objects are alive, the transaction belongs to this thread.
  */
-void pando_txn_raise_auto_increment(struct PandoTxn *txn, const struct PandoTable *table, uint64_t next);
+PandoStatus pando_txn_raise_auto_increment(struct PandoTxn *txn,
+                                           const struct PandoTable *table,
+                                           uint64_t next);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::slice;
 
+use pandodb::EngineError;
+
 /// A byte string that belongs to someone else. `data` may be null where a function says what that
 /// means; otherwise null is the empty string.
 #[repr(C)]
@@ -42,14 +44,26 @@ impl PandoBytes {
         Some(unsafe { self.as_slice() })
     }
 
-    /// Text from the server: names and paths. Bytes that are not UTF-8 are replaced: the server
-    /// encodes file names in ASCII, so that does not happen to a path.
+    /// Text that is looked for, or shown. Bytes that are not UTF-8 are replaced: it is that of nothing there is.
     ///
     /// # Safety
     /// As [`PandoBytes::as_slice`].
     pub(crate) unsafe fn to_text(self) -> String {
         // SAFETY: the caller vouches for it.
         String::from_utf8_lossy(unsafe { self.as_slice() }).into_owned()
+    }
+
+    /// The path of a table, or a name. Another one than was given would be that of something else. Errors: it is not UTF-8.
+    ///
+    /// # Safety
+    /// As [`PandoBytes::as_slice`].
+    pub(crate) unsafe fn to_name(self) -> pandodb::Result<String> {
+        // SAFETY: the caller vouches for it.
+        let bytes = unsafe { self.as_slice() };
+        String::from_utf8(bytes.to_vec()).map_err(|_| {
+            let what = format!("a name has to be UTF-8, which {} is not", bytes.escape_ascii());
+            EngineError::argument(what).into()
+        })
     }
 
     /// # Safety

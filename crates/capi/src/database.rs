@@ -123,7 +123,7 @@ fn log_sink(log: PandoLog) -> LogSink {
     })
 }
 
-/// Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`].
+/// Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`]. `DatabaseInUse`: it is open already.
 ///
 /// # Safety
 /// The options and what they point to are valid for the call, the functions until the close,
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
     })
 }
 
-/// Closes the database cleanly and frees it, whatever comes back.
+/// Closes the database cleanly and frees it, whatever comes back. Then it can be opened again.
 ///
 /// # Safety
 /// Neither the database nor anything made from it is used any more.

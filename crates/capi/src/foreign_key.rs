@@ -184,10 +184,11 @@ pub unsafe extern "C" fn pando_table_rename(
     statement: u64,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, from, to) = unsafe { (&(*db).db, from.to_text(), to.to_text()) };
+    let (db, from, to) = unsafe { (&(*db).db, from.to_name(), to.to_name()) };
     // SAFETY: as above.
     let (old_name, new_name, copied) = unsafe { (old_name.to_text(), new_name.to_text(), copied.to_text()) };
     run(|| {
+        let (from, to) = (from?, to?);
         let copied = Some(&*copied).filter(|path| !path.is_empty());
         let statement = Some(statement).filter(|number| *number != 0);
         db.rename_table_as(&from, &to, Some(NewName { from: &old_name, to: &new_name }), copied, statement)?;

@@ -81,7 +81,7 @@ pub unsafe extern "C" fn pando_build_begin(
     out: *mut *mut PandoBuild,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, path, out) = unsafe { (&(*db).db, path.to_text(), &mut *out) };
+    let (db, path, out) = unsafe { (&(*db).db, path.to_name(), &mut *out) };
     run(|| {
         let mut new = Vec::with_capacity(count as usize);
         for at in 0..count as usize {
@@ -89,14 +89,14 @@ pub unsafe extern "C" fn pando_build_begin(
             new.push(unsafe {
                 let index = &*indexes.add(at);
                 NewIndex {
-                    name: index.name.to_text(),
+                    name: index.name.to_name()?,
                     is_unique: index.unique != 0,
                     clustering: index.clustering.into(),
                     recipe: index.recipe.as_slice().to_vec(),
                 }
             });
         }
-        let build = Some(db.begin_index_build(&path, &new)?);
+        let build = Some(db.begin_index_build(&path?, &new)?);
         *out = Box::into_raw(Box::new(PandoBuild { build, catch_ups: 0 }));
         Ok(PandoStatus::Ok)
     })

@@ -65,6 +65,10 @@ pub enum PandoStatus {
     InDoubt = 23,
     /// A newer release wrote it, in a format that this one does not know.
     NewerFormat = 24,
+    /// The caller has made a mistake: what it gave does not belong together, or there is no such thing. Nothing was done.
+    BadArgument = 25,
+    /// Somebody has the database open: another process, or this one.
+    DatabaseInUse = 26,
 }
 
 /// Every status, for tables that have to be complete.
@@ -94,6 +98,8 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::ValuesLost,
     PandoStatus::InDoubt,
     PandoStatus::NewerFormat,
+    PandoStatus::BadArgument,
+    PandoStatus::DatabaseInUse,
 ];
 
 thread_local! {
@@ -122,6 +128,21 @@ pub(crate) fn hide(base_dir: &Path) {
     let _ = BASE.set(format!("{}/", base_dir.display().to_string().trim_end_matches('/')));
 }
 
+/// `base` as it begins paths, and not in the middle of one.
+fn without_base(text: &str, base: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(base) {
+        let (before, found) = rest.split_at(at);
+        out.push_str(before);
+        let is_inside = out.ends_with(|c: char| c.is_alphanumeric() || "/._-#@$".contains(c));
+        out.push_str(if is_inside { base } else { "./" });
+        rest = &found[base.len()..];
+    }
+    out.push_str(rest);
+    out
+}
+
 /// Duplicates may come with each row of a statement: where no file can be named, none is looked for, and the text takes the place of the last one.
 fn keep_text(error: &Error) {
     ERROR_TEXT.with_borrow_mut(|text| {
@@ -130,7 +151,7 @@ fn keep_text(error: &Error) {
         let _ = write!(text, "{error}");
         let may_name_files = !matches!(error, Error::Duplicate { .. });
         if let Some(base) = BASE.get().filter(|base| may_name_files && base.len() > 1) {
-            *text = text.replace(base.as_str(), "./");
+            *text = without_base(text, base);
         }
     });
 }
@@ -168,6 +189,8 @@ fn engine_status(error: &EngineError) -> PandoStatus {
         EngineError::Unsupported { .. } => PandoStatus::Unsupported,
         EngineError::Key { .. } => PandoStatus::EncryptionKey,
         EngineError::NewerFormat { .. } => PandoStatus::NewerFormat,
+        EngineError::Argument { .. } => PandoStatus::BadArgument,
+        EngineError::Locked { .. } => PandoStatus::DatabaseInUse,
     }
 }
 
@@ -224,7 +247,21 @@ mod tests {
                 known: 3,
             }
             .into(),
+            EngineError::argument("a table of another database").into(),
+            EngineError::Locked { path: path.into() }.into(),
         ]
+    }
+
+    #[test]
+    fn the_directory_of_the_database_is_left_out_where_a_path_begins_with_it() {
+        let without = |text| without_base(text, "data/");
+        assert_eq!(without("open of data/t.pando: no"), "open of ./t.pando: no");
+        assert_eq!(without("data/a and \"data/b\""), "./a and \"./b\"");
+        assert_eq!(without("/srv/data/t of mydata/u"), "/srv/data/t of mydata/u");
+        assert_eq!(
+            without_base("at /srv/data/t, not /mnt/srv/data/t", "/srv/data/"),
+            "at ./t, not /mnt/srv/data/t"
+        );
     }
 
     #[test]

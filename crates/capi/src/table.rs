@@ -11,7 +11,7 @@ use crate::compression::{compression_of, PandoCompression};
 use crate::database::PandoDb;
 use crate::definition::{PandoDefinition, PandoIndexName};
 use crate::foreign_key::{foreign_keys_of, PandoForeignKey};
-use crate::guard::guard;
+use crate::guard::{guard, meet_planted_bug};
 use crate::layout::{list, new_columns, LayoutViews, PandoLayout, PandoNewColumn};
 use crate::server_files::PandoServerFiles;
 use crate::status::{run, run_contained, PandoStatus};
@@ -112,13 +112,13 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             // SAFETY: the caller vouches for the list.
             let (name, has_filters, clustering) = unsafe {
                 let index = &*spec.indexes.add(position);
-                (index.name.to_text(), index.has_filters != 0, index.clustering.into())
+                (index.name.to_name()?, index.has_filters != 0, index.clustering.into())
             };
             indexes.push(IndexSpec { name, has_filters, clustering });
         }
         db.create_table(&TableSpec {
             // SAFETY: as above.
-            path: unsafe { spec.path.to_text() },
+            path: unsafe { spec.path.to_name()? },
             indexes,
             compression: compression_of(spec.compression, spec.compression_level),
             temporary: spec.temporary != 0,
@@ -168,8 +168,9 @@ pub unsafe extern "C" fn pando_table_layout(
 #[no_mangle]
 pub unsafe extern "C" fn pando_table_drop(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
     // SAFETY: the caller vouches for both.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    let (db, path) = unsafe { (&(*db).db, path.to_name()) };
     run(|| {
+        let path = path?;
         db.drop_table(&path)?;
         Ok(PandoStatus::Ok)
     })
@@ -182,8 +183,9 @@ pub unsafe extern "C" fn pando_table_drop(db: *const PandoDb, path: PandoBytes) 
 #[no_mangle]
 pub unsafe extern "C" fn pando_table_check_resolved(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
     // SAFETY: the caller vouches for both.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    let (db, path) = unsafe { (&(*db).db, path.to_name()) };
     run_contained(|| {
+        let path = path?;
         db.check_resolved(&path)?;
         Ok(PandoStatus::Ok)
     })
@@ -199,8 +201,9 @@ pub unsafe extern "C" fn pando_table_check_partitions_resolved(
     path: PandoBytes,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for both.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    let (db, path) = unsafe { (&(*db).db, path.to_name()) };
     run_contained(|| {
+        let path = path?;
         db.check_partitions_resolved(&path)?;
         Ok(PandoStatus::Ok)
     })
@@ -213,8 +216,9 @@ pub unsafe extern "C" fn pando_table_check_partitions_resolved(
 #[no_mangle]
 pub unsafe extern "C" fn pando_table_truncate(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
     // SAFETY: the caller vouches for both.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    let (db, path) = unsafe { (&(*db).db, path.to_name()) };
     run(|| {
+        let path = path?;
         db.truncate_table(&path)?;
         Ok(PandoStatus::Ok)
     })
@@ -227,8 +231,9 @@ pub unsafe extern "C" fn pando_table_truncate(db: *const PandoDb, path: PandoByt
 #[no_mangle]
 pub unsafe extern "C" fn pando_drop_database(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
     // SAFETY: the caller vouches for both.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    let (db, path) = unsafe { (&(*db).db, path.to_name()) };
     run(|| {
+        let path = path?;
         db.drop_database(&path)?;
         Ok(PandoStatus::Ok)
     })
@@ -245,8 +250,9 @@ pub unsafe extern "C" fn pando_table_open(
     out: *mut *mut PandoTable,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, path, out) = unsafe { (&(*db).db, path.to_text(), &mut *out) };
+    let (db, path, out) = unsafe { (&(*db).db, path.to_name(), &mut *out) };
     run_contained(|| {
+        let path = path?;
         let table = db.open_table(&path)?;
         let layouts = LayoutViews::new(table.layouts().cloned());
         *out = Box::into_raw(Box::new(PandoTable { table, layouts }));
@@ -370,8 +376,9 @@ pub unsafe extern "C" fn pando_table_begin_large_values_anew(
     path: PandoBytes,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for both.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    let (db, path) = unsafe { (&(*db).db, path.to_name()) };
     run(|| {
+        let path = path?;
         db.begin_large_values_anew(&path)?;
         Ok(PandoStatus::Ok)
     })
@@ -491,6 +498,7 @@ pub unsafe extern "C" fn pando_table_estimate(
     // SAFETY: the caller vouches for them.
     let (table, from, to, rows) = unsafe { (&(*table).table, from.as_option(), to.as_option(), &mut *rows) };
     run_contained(|| {
+        meet_planted_bug(from.unwrap_or_default());
         *rows = table.rows_in_range(index as usize, from, to)?;
         Ok(PandoStatus::Ok)
     })

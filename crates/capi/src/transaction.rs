@@ -1,6 +1,5 @@
 //! Transactions: rows in, rows out by key, marks, commit and rollback.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use pandodb::{Entry, Error, LargeValue, LockMode, LockedRead, Mark, OnDuplicate, Txn};
@@ -387,7 +386,8 @@ pub unsafe extern "C" fn pando_txn_rollback(txn: *mut PandoTxn) {
     });
 }
 
-/// Reads one key of dictionary `index` into `buffer`: `Ok`, `NotFound` or `Skipped`.
+/// Reads one key of dictionary `index` into `buffer`: `Ok`, `NotFound` or `Skipped`. As with every function that takes a table,
+/// `BadArgument`: the table is of another database, or has no such dictionary; nothing was done, and the transaction can go on.
 ///
 /// # Safety
 /// All objects are alive, the transaction and the buffer belong to this thread.
@@ -682,7 +682,7 @@ pub unsafe extern "C" fn pando_txn_duplicate(txn: *const PandoTxn, existing: *mu
     })
 }
 
-/// Auto-increment values below `next` are used; logged with the commit.
+/// Auto-increment values below `next` are used; logged with the commit. Nothing can go wrong but a mistake of the caller (`BadArgument`).
 ///
 /// # Safety
 /// Both objects are alive, the transaction belongs to this thread.
@@ -691,8 +691,8 @@ pub unsafe extern "C" fn pando_txn_raise_auto_increment(
     txn: *mut PandoTxn,
     table: *const PandoTable,
     next: u64,
-) {
+) -> PandoStatus {
     // SAFETY: the caller vouches for both.
-    let (txn, table): (_, &Arc<_>) = unsafe { (&mut (*txn).txn, &(*table).table) };
-    guard(|| txn.raise_auto_increment(table, next));
+    let (txn, table) = unsafe { (&mut *txn, &(*table).table) };
+    change(txn, |txn| txn.raise_auto_increment(table, next))
 }

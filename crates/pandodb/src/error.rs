@@ -3,6 +3,26 @@
 use pando_txn::LockError;
 
 /// Result with [`Error`].
+///
+/// Calls that have nothing to do with transactions, as those on tables and files, give [`EngineResult`](crate::EngineResult) instead: the
+/// operator `?` makes the one of the other.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use pandodb::{Db, EngineResult, LockWait, Table};
+///
+/// fn fruit(db: &Db) -> EngineResult<Arc<Table>> {
+///     db.open_table("fruit")
+/// }
+///
+/// fn paint(db: &Arc<Db>, colour: &[u8]) -> pandodb::Result<Arc<Table>> {
+///     let (table, mut txn) = (fruit(db)?, db.begin());
+///     txn.put(&table, 0, b"apple", colour, LockWait::Default)?;
+///     txn.commit()?;
+///     Ok(table)
+/// }
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What a call may come back with besides its answer. The plugin maps each variant to the server's

@@ -60,7 +60,7 @@ pub use ddl::alter::TableChange;
 pub use ddl::indexes::{IndexBuild, IndexChange, IndexPlace, IndexSource, NewIndex};
 pub use error::{Error, Result};
 pub use jobs::key_rotation::KeyUse;
-pub use pando_base::{Accesses, Error as EngineError, Metrics, TxnId};
+pub use pando_base::{Accesses, Error as EngineError, Metrics, Result as EngineResult, TxnId};
 pub use pando_column::{large, layout, vector, Compression, KeyPath};
 pub use pando_load::{Admission, Entries, Memory as LoadMemory, Notes};
 pub use pando_storage::encryption::{KeyList, KeyProvider, KeyRing, SecretKey};

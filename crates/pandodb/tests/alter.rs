@@ -174,7 +174,7 @@ fn a_smaller_auto_increment_is_not_raised_again_by_the_log() {
     let (vfs, db) = with_tables(5);
     let table = db.open_table(PATHS[0]).unwrap();
     let mut txn = db.begin();
-    txn.raise_auto_increment(&table, 1000);
+    txn.raise_auto_increment(&table, 1000).unwrap();
     txn.commit().unwrap();
     assert_eq!(table.auto_increment(), 1000);
     db.alter_tables(&mut changes()).unwrap();

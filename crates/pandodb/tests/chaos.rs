@@ -176,7 +176,7 @@ impl Chaos {
             }
             if self.rng.random_ratio(1, 3) {
                 rows.counter += self.rng.random_range(1..10);
-                txn.raise_auto_increment(&table, rows.counter);
+                txn.raise_auto_increment(&table, rows.counter).unwrap();
             }
         }
         if self.rng.random_ratio(1, 8) {

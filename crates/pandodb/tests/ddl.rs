@@ -164,7 +164,7 @@ fn a_truncated_table_gives_its_space_back_and_restarts_its_counter() {
         txn.put(&table, 0, format!("{n:08}").as_bytes(), &value, pandodb::LockWait::NoWait).unwrap();
         txn.put(&table, 1, format!("{n:08}").as_bytes(), b"", pandodb::LockWait::NoWait).unwrap();
     }
-    txn.raise_auto_increment(&table, 77);
+    txn.raise_auto_increment(&table, 77).unwrap();
     txn.commit().unwrap();
     db.run_jobs().unwrap();
     db.checkpoint().unwrap();
@@ -184,7 +184,7 @@ fn an_auto_increment_value_survives_deletes_crashes_and_checkpoints() {
     let mut txn = db.begin();
     assert_eq!(table.auto_increment_reserve(1, 1, 1, 10), Some(1));
     txn.put(&table, 0, b"10", b"", pandodb::LockWait::NoWait).unwrap();
-    txn.raise_auto_increment(&table, 11);
+    txn.raise_auto_increment(&table, 11).unwrap();
     txn.commit().unwrap();
     txn.delete(&table, 0, b"10", pandodb::LockWait::NoWait).unwrap();
     txn.commit().unwrap();
@@ -209,7 +209,7 @@ fn a_counter_that_was_raised_without_rows_outlives_the_log() {
     let (table, other) = (db.open_table("./db/a").unwrap(), db.open_table("./db/other").unwrap());
     db.checkpoint().unwrap();
     let mut txn = db.begin();
-    txn.raise_auto_increment(&table, 36);
+    txn.raise_auto_increment(&table, 36).unwrap();
     for n in 0..30u8 {
         // Several files of the log.
         txn.put(&other, 0, &[n], &vec![n; 20_000], pandodb::LockWait::NoWait).unwrap();
@@ -229,7 +229,7 @@ fn a_counter_is_written_when_the_database_is_closed_also_if_nothing_was_committe
     db.checkpoint().unwrap();
     let table = db.open_table("./db/a").unwrap();
     let mut txn = db.begin();
-    txn.raise_auto_increment(&table, 7);
+    txn.raise_auto_increment(&table, 7).unwrap();
     txn.rollback();
     drop((txn, table));
     db.close().unwrap();

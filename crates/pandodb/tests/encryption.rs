@@ -442,9 +442,9 @@ fn rotated_keys_are_used_for_what_is_new_and_old_versions_for_what_is_old() {
 fn a_plain_file_in_place_of_an_encrypted_one_is_refused() {
     let vfs = three_tables();
     let db = open_with(vfs.clone(), keys(&[(1, 1, 1), (7, 1, 7), (8, 1, 8)])).unwrap();
-    db.close().unwrap();
     let path = Path::new("/data/db/seven.pando/main.pando");
     let dict = db.open_table("./db/seven").unwrap().dicts()[0].id();
+    db.close().unwrap();
     drop(db);
     vfs.remove_file(path).unwrap();
     let files: Arc<dyn Vfs> = vfs.clone();

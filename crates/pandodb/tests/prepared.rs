@@ -145,7 +145,7 @@ fn what_is_prepared_survives_restarts_with_its_locks_and_can_be_resolved_then() 
         put(&mut txn, &table, "a", "1");
         txn.delete(&table, 0, b"00000003", LockWait::NoWait).unwrap();
         txn.delete(&table, 1, b"00000003", LockWait::NoWait).unwrap();
-        txn.raise_auto_increment(&table, 77);
+        txn.raise_auto_increment(&table, 77).unwrap();
         txn.prepare(b"the xid").unwrap();
         drop((txn, table, db));
         let mut vfs = vfs.crash();

@@ -89,7 +89,7 @@ fn history(seed: u64) -> (Arc<SimVfs>, Left) {
                 let at = rng.random_range(0..TABLES);
                 let next = left.counters[at] + rng.random_range(1..50);
                 let mut txn = db.begin();
-                txn.raise_auto_increment(&tables[at], next);
+                txn.raise_auto_increment(&tables[at], next).unwrap();
                 let key = format!("{step:06}").into_bytes();
                 for dict in 0..2 {
                     txn.put(&tables[at], dict, &key, b"counted", LockWait::NoWait).unwrap();

@@ -428,7 +428,7 @@ impl World {
     fn raise_counter(&mut self, client: &mut Client) -> Check {
         let Some((id, state, table)) = self.some_table()? else { return Ok(()) };
         let next = state.counter + self.rng.random_range(1..10);
-        client.txn.raise_auto_increment(&table, next);
+        client.txn.raise_auto_increment(&table, next).map_err(|e| format!("counter of {id}: {e}"))?;
         note!(self, "  counter of {id} to {next}");
         client.touched.insert(id);
         client.counters.push((id, next));

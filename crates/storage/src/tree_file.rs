@@ -642,7 +642,9 @@ impl TreeFile {
             | Error::NotFound { .. }
             | Error::Exists { .. }
             | Error::InUse { .. }
-            | Error::Unsupported { .. } => {}
+            | Error::Unsupported { .. }
+            | Error::Argument { .. }
+            | Error::Locked { .. } => {}
         }
         error
     }

@@ -52,6 +52,8 @@ constexpr Mapping MAPPINGS[]=
   {PANDO_STATUS_VALUES_LOST,   HA_ERR_CRASHED,            WARN},
   {PANDO_STATUS_IN_DOUBT,      HA_ERR_TABLE_READONLY,     WARN},
   {PANDO_STATUS_NEWER_FORMAT,  HA_ERR_INTERNAL_ERROR,     WARN | LOG},
+  {PANDO_STATUS_BAD_ARGUMENT,  HA_ERR_INTERNAL_ERROR,     WARN | LOG},
+  {PANDO_STATUS_DATABASE_IN_USE, HA_ERR_INTERNAL_ERROR,   WARN | LOG},
 };
 
 constexpr size_t MAPPING_COUNT= sizeof(MAPPINGS) / sizeof(MAPPINGS[0]);
@@ -62,7 +64,7 @@ constexpr bool is_complete()
   for (size_t i= 0; i < MAPPING_COUNT; i++)
     if (size_t(MAPPINGS[i].status) != i)
       return false;
-  return MAPPING_COUNT == size_t(PANDO_STATUS_NEWER_FORMAT) + 1;
+  return MAPPING_COUNT == size_t(PANDO_STATUS_DATABASE_IN_USE) + 1;
 }
 static_assert(is_complete(), "a status without an error of the server, or out of order");
 

@@ -12,7 +12,7 @@ pub(crate) mod way_back;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,10 +41,12 @@ use crate::runtime::horizon::EngineHorizon;
 use crate::runtime::load_pool::LoadPool;
 use crate::runtime::removed::Removed;
 use crate::runtime::threads::on_each;
-use crate::table::{Dict, Table};
+use crate::table::{DbNumber, Dict, Table};
 
 /// An open database.
 pub struct Db {
+    /// Its tables have it, too.
+    pub(crate) number: DbNumber,
     pub(crate) base_dir: PathBuf,
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) metrics: Arc<Metrics>,
@@ -102,8 +104,9 @@ pub struct Db {
     pub(crate) left_out: Option<LeftOut>,
     /// On a shadow of the disk, which goes with this object (`recovery::open`).
     pub(crate) despite_damage: bool,
-    /// Keeps other processes out of the directory.
-    _lock: LockFile,
+    is_closed: AtomicBool,
+    /// Keeps others out of the directory; given up by [`Db::close`], or with this object.
+    lock: Mutex<Option<LockFile>>,
 }
 
 /// A dictionary that recovery could not bring up to date.
@@ -141,6 +144,7 @@ impl Db {
         memory.set_loads_max(options.load_memory_bytes);
         let load_memory = Memory::new(memory.loads_max());
         Arc::new(Db {
+            number: DbNumber::next(),
             base_dir: options.base_dir.clone(),
             locks: LockManager::watched(parts.metrics.clone(), options.lock_watch.clone()),
             vfs: parts.vfs,
@@ -184,13 +188,52 @@ impl Db {
             sink: options.log,
             left_out: options.left_out,
             despite_damage: options.despite_damage,
-            _lock: parts.lock,
+            is_closed: AtomicBool::new(false),
+            lock: Mutex::new(Some(parts.lock)),
         })
     }
 
     /// Clean shutdown: everything is checkpointed, so the next open has nothing to replay.
     /// Errors leave what is in the log for recovery.
-    pub fn close(&self) -> Result<()> {
+    ///
+    /// Whatever comes back, the database is closed: later calls with it, its tables and its transactions fail (closing it again does
+    /// nothing). The directory can be opened again once this returns, if nobody else holds the database: a transaction, an index build, or
+    /// another clone of the `Arc`. Else it can be when the last of them is dropped.
+    pub fn close(self: &Arc<Self>) -> Result<()> {
+        if self.is_closed() {
+            return Ok(());
+        }
+        let written = self.write_all();
+        let _one_ddl = self.ddl.lock();
+        self.is_closed.store(true, Ordering::Release);
+        self.wal.refuse("it was closed");
+        // Whoever holds it may be in the middle of a call.
+        if Arc::strong_count(self) == 1 {
+            self.lock.lock().take();
+        }
+        written
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Refuses what comes after [`Db::close`]: the directory may be another's.
+    pub(crate) fn check_open(&self) -> pando_base::Result<()> {
+        match self.is_closed() {
+            false => Ok(()),
+            true => Err(Error::argument("the database was closed")),
+        }
+    }
+
+    /// Refuses a table of another database, and one of a database that was closed.
+    pub(crate) fn check_own(&self, table: &Table) -> pando_base::Result<()> {
+        table.check_in(self.number)?;
+        self.check_open()
+    }
+
+    /// Ends background work, and makes the files whole without the log.
+    fn write_all(&self) -> Result<()> {
         self.background.stop();
         self.stop_loads();
         if self.despite_damage {
@@ -259,6 +302,7 @@ impl Db {
 
     /// Checkpoints every dictionary that has something to write.
     pub fn checkpoint(&self) -> Result<()> {
+        self.check_open()?;
         for dict in self.open_dicts() {
             if dict.is_dirty() {
                 self.checkpoint_dict(&dict)?;

@@ -125,7 +125,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Defaults for a database in `base_dir`: durable commits, a cache of half the memory that
+    /// Defaults for a database in `base_dir`: durable commits, a cache of 1 GiB (within `memory_bytes`: twice as much), whatever memory
     /// the machine has, as many background threads as cores (two to eight).
     pub fn new(base_dir: impl Into<PathBuf>) -> Options {
         let base_dir = base_dir.into();

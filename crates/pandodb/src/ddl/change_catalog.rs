@@ -55,6 +55,7 @@ impl Db {
 
     /// The same; also says what the log has promised.
     pub(crate) fn change_catalog_as(&self, change: Change) -> Result<Published> {
+        self.check_open()?;
         let mut writes = WriteSet::new();
         let next_id = self.catalog.content.lock().next_id;
         writes.put(CATALOG, NEXT_ID_KEY, &next_id.to_be_bytes());

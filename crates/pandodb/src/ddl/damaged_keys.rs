@@ -133,6 +133,7 @@ impl Db {
 
     /// The names that the catalog has of a table's dictionaries. Errors: no such table.
     pub fn dictionary_names(&self, table: &Table) -> crate::Result<Vec<String>> {
+        self.check_own(table)?;
         let path = table.path();
         let names = self.catalog.dictionary_names(&path);
         Ok(names.ok_or_else(|| Error::NotFound { what: format!("table {path}") })?)
@@ -141,6 +142,7 @@ impl Db {
     /// Indexes that are others in the server's definition than in the catalog, by their positions and the names that the server has for
     /// them: they have entries of one another, and become unusable under these names. Errors: the catalog cannot be written.
     pub fn give_up_misnamed_keys(&self, table: &Table, names: &[(usize, String)]) -> crate::Result<()> {
+        self.check_own(table)?;
         let _one_ddl = self.ddl.lock();
         let path = table.path();
         let Some(mut descriptor) = self.catalog.table(&path) else { return Ok(()) };
@@ -181,7 +183,8 @@ impl Db {
     /// Whoever checks a table has found in an index other entries than the rows have: it becomes unusable.
     /// Errors: what was found, or the catalog cannot be written.
     pub fn give_up_key(&self, table: &Table, index: usize) -> crate::Result<()> {
-        let dict = &table.dicts[index];
+        self.check_own(table)?;
+        let dict = table.dict(index)?;
         let what = "entries of an index";
         let error = Error::corruption(&dict.file.path(), 0, what, "those of the rows", "others");
         if index > 0 {

@@ -27,6 +27,7 @@ use crate::catalog::{Change, Space};
 use crate::db::options::LogLevel;
 use crate::db::way_back::WayBack;
 use crate::db::Db;
+use crate::ddl::tables::{check_path, create_dir};
 use crate::runtime::files::{sync_parent, STATUS_FILE};
 
 /// One table gets another name.
@@ -36,7 +37,8 @@ struct Move {
 }
 
 impl Db {
-    /// Renames a table, also into another database. Errors: no such table, or the new name is taken.
+    /// Renames a table, also into another directory, which is made if it is missing. Errors: no such table, the new name is taken, or it
+    /// is none that a table can have.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         self.rename_table_as(from, to, None, None, None)
     }
@@ -66,6 +68,7 @@ impl Db {
         let old =
             self.catalog.table(&from).ok_or_else(|| Error::NotFound { what: format!("table {from}") })?;
         self.prepared.check_unused(&old)?;
+        check_path(&to, old.temporary)?;
         self.claim_name(&to)?;
         let mut new = TableDescriptor { path: to.clone(), ..old.clone() };
         if is_partition(&from) != is_partition(&to) {
@@ -133,6 +136,7 @@ impl Db {
         children: Vec<TableDescriptor>,
         statement: Option<u64>,
     ) -> Result<()> {
+        self.make_room_for_names(&moves)?;
         let old_children: Vec<TableDescriptor> =
             children.iter().filter_map(|child| self.catalog.table(&child.path)).collect();
         let put = moves.iter().map(|it| it.new.clone()).chain(children).collect();
@@ -183,6 +187,17 @@ impl Db {
         self.settle_names(&moves);
         self.write_names(&moves);
         Ok(())
+    }
+
+    /// Makes the directories above the new names that are missing, as a table is created with them. Before the catalog has the names:
+    /// a start that repeats the moves finds them.
+    fn make_room_for_names(&self, moves: &[Move]) -> Result<()> {
+        let Some(first) = moves.first() else { return Ok(()) };
+        // All move to the same one.
+        match table_dir(&self.base_dir, &first.new.path).parent() {
+            Some(dir) if !self.vfs.exists(dir)? => create_dir(&*self.vfs, dir),
+            _ => Ok(()),
+        }
     }
 
     /// The promise of this rename, if it takes back what the same statement has done.

@@ -78,7 +78,8 @@ impl Db {
         partitions.iter().try_for_each(|partition| self.prepared.check_unused(partition))
     }
 
-    /// Creates a table. Errors: it exists, or its directory does; I/O leaves nothing behind.
+    /// Creates a table, and the directories above it that are missing. Errors: it exists, or its directory does; its path is none that
+    /// a table can have; I/O leaves nothing behind.
     pub fn create_table(&self, spec: &TableSpec) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let descriptor = self.describe(spec)?;
@@ -107,6 +108,7 @@ impl Db {
 
     fn describe(&self, spec: &TableSpec) -> Result<TableDescriptor> {
         let path = normalize(&spec.path);
+        check_path(&path, spec.temporary)?;
         self.claim_name(&path)?;
         let has_large =
             spec.columns.iter().flatten().any(|column| column.ty.kind == pando_column::layout::Kind::Large);
@@ -157,6 +159,7 @@ impl Db {
 
     /// Makes sure that a table can get this name. Errors: there is one, or a directory that is not ours.
     pub(crate) fn claim_name(&self, path: &str) -> Result<()> {
+        self.check_open()?;
         let dir = table_dir(&self.base_dir, path);
         if !self.table_exists(path) {
             if !self.vfs.exists(&dir)? {
@@ -234,6 +237,7 @@ impl Db {
 
     /// Opens a table; the same object for everyone. Errors: there is none, or its files are damaged.
     pub fn open_table(&self, path: &str) -> Result<Arc<Table>> {
+        self.check_open()?;
         let path = normalize(path);
         if let Some(table) = self.tables.read().get(&path) {
             return Ok(table.clone());
@@ -249,7 +253,7 @@ impl Db {
             dicts.push(self.open_dict_of(&descriptor, dictionary)?);
         }
         let large = self.open_large(&descriptor)?;
-        let table = Table::new(descriptor.id, descriptor.created, &path, dicts, large);
+        let table = Table::new(self.number, (descriptor.id, descriptor.created), &path, dicts, large);
         let clusterings = descriptor.clusterings();
         let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new), clusterings));
         self.tables.write().insert(path, table.clone());
@@ -472,8 +476,22 @@ impl Db {
     }
 }
 
+/// Refuses a path that no table may get. Those of temporary tables begin as the server's `tmpdir` does, wherever that is.
+pub(crate) fn check_path(path: &str, is_temporary: bool) -> Result<()> {
+    let why = if path.is_empty() || path.ends_with('/') {
+        "has no name after its last /"
+    } else if path.contains('\0') {
+        "has a byte 0"
+    } else if !is_temporary && path.split('/').any(|part| part == "..") {
+        "leads out of a directory by .."
+    } else {
+        return Ok(());
+    };
+    Err(Error::argument(format!("a table cannot have the path {path:?}, which {why}")))
+}
+
 /// Creates a directory, and makes its name and those of missing ones above it durable.
-fn create_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+pub(crate) fn create_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     let mut missing = Vec::new();
     for path in dir.ancestors() {
         if vfs.exists(path)? {

@@ -147,6 +147,7 @@ impl Db {
     /// Runs background jobs until none is left, on the caller's thread: for databases opened with
     /// no background threads. Errors: the first job that fails ends it.
     pub fn run_jobs(&self) -> Result<(), Error> {
+        self.check_open()?;
         for dict in self.open_dicts().into_iter().filter(|dict| !dict.is_dropped()) {
             loop {
                 match dict.tree.run_job() {
@@ -164,6 +165,9 @@ impl Db {
 
     /// What the tickers do each time: log upkeep, due checkpoints, trim.
     pub fn tick(self: &Arc<Self>) {
+        if self.is_closed() {
+            return;
+        }
         self.tick_log();
         self.tick_tables();
         self.look_at_memory();

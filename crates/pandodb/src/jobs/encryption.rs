@@ -46,9 +46,12 @@ impl Db {
     }
 
     /// The table says nothing of encryption, and would get this key. For those created by releases that did not record it
-    /// ([`TableSpec::undecided_key_id`](crate::TableSpec::undecided_key_id)): known as long as the database is open.
+    /// ([`TableSpec::undecided_key_id`](crate::TableSpec::undecided_key_id)): known as long as the database is open. Nothing is noted of a
+    /// table of another database.
     pub fn note_undecided(&self, table: &Table, key_id: u32) {
-        self.key_rotation.undecided.lock().insert(table.shared.id, key_id);
+        if self.check_own(table).is_ok() {
+            self.key_rotation.undecided.lock().insert(table.shared.id, key_id);
+        }
     }
 
     /// Begins with tables that are to be encrypted, and goes on with those that were begun. A failure is a line in the log, and the next ones

@@ -19,7 +19,7 @@ mod gaps;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_base::{pause, Seqno};
+use pando_base::{pause, Error as EngineError, Seqno};
 use pando_txn::{LockMode, LockOutcome, Mark, Snapshot};
 
 use crate::error::Result;
@@ -68,7 +68,8 @@ enum Admission {
 }
 
 impl Txn {
-    /// A cursor over a dictionary of the table. It is positioned by its seeks.
+    /// A cursor over a dictionary of the table. It is positioned by its seeks; these fail if the table is of another database, or has no
+    /// such dictionary.
     pub fn cursor(&self, table: &Arc<Table>, index: usize) -> Cursor {
         Cursor::new(table.clone(), index)
     }
@@ -163,8 +164,10 @@ impl Cursor {
         self.start_backward(txn, Bound::Unbounded)
     }
 
-    /// Moves to the next row. Requires: valid.
+    /// Moves to the next row. Errors: those of reading and of locks; it is at no row ([`Cursor::valid`]), or the transaction is one of
+    /// another database.
     pub fn next(&mut self, txn: &mut Txn) -> Result<()> {
+        self.check_movable(txn)?;
         if self.direction == Direction::Backward {
             self.turn(txn)?;
             return Ok(());
@@ -173,8 +176,9 @@ impl Cursor {
         self.settle(txn)
     }
 
-    /// Moves to the row before. Requires: valid.
+    /// Moves to the row before. Errors: as with [`Cursor::next`].
     pub fn prev(&mut self, txn: &mut Txn) -> Result<()> {
+        self.check_movable(txn)?;
         if self.direction == Direction::Forward {
             self.turn(txn)?;
             return Ok(());
@@ -187,6 +191,7 @@ impl Cursor {
     /// a row, as it is then; else it goes on. What it sees of the own writes is what it saw before: a row that this
     /// statement has moved on is not met again.
     pub fn wait_for_peeked(&mut self, txn: &mut Txn, wait: LockWait) -> Result<()> {
+        self.check_movable(txn)?;
         let ReadMode::Locked(mode, peeking) = self.mode else { return Ok(()) };
         self.mode = ReadMode::Locked(mode, wait);
         self.newer = None;
@@ -209,6 +214,7 @@ impl Cursor {
     /// an index of which the caller has found, when it had locked their row, that they were out of date: a unique key may
     /// have gone to another row. For locking cursors. Requires: valid.
     pub fn read_again(&mut self, txn: &mut Txn) -> Result<()> {
+        self.check_movable(txn)?;
         let key = self.key().to_vec();
         self.at = At::Nothing;
         let from = self.reach.go_back_before(key, self.direction);
@@ -224,6 +230,7 @@ impl Cursor {
     /// it was read if nothing has come to the index since. What this transaction has written itself the cursor may have passed
     /// (the mark of its seek), so that is not looked for in the index.
     pub fn lock_row(&mut self, txn: &mut Txn, row_key: &[u8]) -> Result<bool> {
+        txn.check_own(&self.table)?;
         let ReadMode::Locked(mode, wait) = self.mode else { return Ok(false) };
         if !self.valid() || txn.lock_row(self.table.rows(), row_key, mode, wait)?.is_none() {
             return Ok(false);
@@ -275,7 +282,10 @@ impl Cursor {
         self.at != At::Nothing
     }
 
-    /// Key of the row. Requires: valid.
+    /// Key of the row.
+    ///
+    /// # Panics
+    /// It is at no row ([`Cursor::valid`]).
     pub fn key(&self) -> &[u8] {
         match (self.at, self.own_entry(), &self.tree) {
             (At::Own, Some((key, _)), _) => key,
@@ -285,7 +295,10 @@ impl Cursor {
         }
     }
 
-    /// Value of the row. Requires: valid.
+    /// Value of the row.
+    ///
+    /// # Panics
+    /// It is at no row ([`Cursor::valid`]).
     pub fn value(&self) -> &[u8] {
         match (&self.newer, self.at, self.own_entry(), &self.tree) {
             (Some(newer), ..) => newer,
@@ -307,6 +320,14 @@ impl Cursor {
         self.is_peek
     }
 
+    fn check_movable(&self, txn: &Txn) -> Result<()> {
+        txn.check_own(&self.table)?;
+        match self.valid() {
+            true => Ok(()),
+            false => Err(EngineError::argument("a cursor that is at no row cannot be moved").into()),
+        }
+    }
+
     fn own_entry(&self) -> Option<&OwnEntry> {
         self.own.as_ref().and_then(OwnCursor::entry)
     }
@@ -326,8 +347,9 @@ impl Cursor {
 
     /// Decides what is seen from this seek on.
     fn fix_view(&mut self, txn: &mut Txn, mode: ReadMode) -> Result<()> {
-        txn.write_out_ranges()?;
         self.at = At::Nothing;
+        let dict = txn.dict_of(&self.table, self.index)?.clone();
+        txn.write_out_ranges()?;
         self.mode = mode;
         match self.reach.is_at_end() && self.stop.is_some() {
             true => self.ahead.go_to_next_range(),
@@ -347,7 +369,6 @@ impl Cursor {
                 seqno
             }
         };
-        let dict = self.dict().clone();
         dict.check_readable(self.seqno)?;
         pause(16);
         self.own = txn.has_touched(&dict).then(|| OwnCursor::new(txn.writes(), dict.id));

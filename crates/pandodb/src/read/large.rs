@@ -22,6 +22,7 @@ impl Txn {
         reference: Reference,
         is_locked: bool,
     ) -> Result<Option<Vec<u8>>> {
+        self.check_own(table)?;
         let values = table.large.clone().ok_or_else(|| {
             let what = format!("large values of table {}, which has none", table.path());
             EngineError::Unsupported { what }

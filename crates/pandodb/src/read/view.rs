@@ -65,11 +65,11 @@ enum At {
 
 impl Txn {
     /// What consistent reads of this transaction see of a dictionary. Errors: the table has changed since the
-    /// snapshot was taken.
+    /// snapshot was taken; it is of another database, or has no such dictionary.
     pub fn view<'a>(&'a mut self, table: &Table, index: usize) -> Result<View<'a>> {
         self.write_out_ranges()?;
         let seqno = self.snapshot_seqno();
-        let dict = table.dicts[index].clone();
+        let dict = self.dict_of(table, index)?.clone();
         dict.check_readable(seqno)?;
         pause(4);
         let writes = self.has_touched(&dict).then(|| self.writes().clone());

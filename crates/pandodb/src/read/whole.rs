@@ -17,7 +17,7 @@ impl Txn {
     /// Locks all rows, and what lies between and around them. False: others are in the way, or the transaction takes no
     /// gaps; then rows have to be locked one by one. Never waits.
     pub fn lock_all_rows(&mut self, table: &Table, mode: LockMode) -> Result<bool> {
-        let dict = table.rows();
+        let dict = self.dict_of(table, 0)?;
         if !self.takes_gaps() || self.is_in_use(dict, mode)? {
             return Ok(false);
         }

@@ -16,7 +16,8 @@ use crate::recovery::recover;
 impl Db {
     /// Opens (and recovers) the database, or makes a new one where there is none.
     ///
-    /// Errors: I/O, or corruption of the log or the catalog. A damaged table does not keep the
+    /// Errors: I/O, or corruption of the log or the catalog; it is open already, here or in another process
+    /// ([`EngineError::Locked`](pando_base::Error::Locked)). A damaged table does not keep the
     /// database from opening; it gives its error when it is opened.
     pub fn open(options: Options) -> Result<Arc<Db>> {
         let descriptors = usize::try_from(options.descriptors_max).unwrap_or(usize::MAX);

@@ -29,6 +29,7 @@ impl Db {
     /// # Errors
     /// Those of reading and writing; [`Error::Killed`] if `watch` said so: what was done stays.
     pub fn compact_table(&self, table: &Table, watch: &mut dyn FnMut(f64) -> bool) -> Result<()> {
+        self.check_own(table)?;
         let weight = |dict: &Arc<Dict>| (dict.tree.stats().raw_bytes + 1) as f64;
         let total: f64 = table.all_dicts().map(weight).sum();
         let mut before = 0.0;
@@ -74,6 +75,7 @@ impl Db {
     /// # Errors
     /// The first thing found wrong; [`Error::Killed`] if `watch` said so.
     pub fn check_table(&self, table: &Table, watch: &mut dyn FnMut(f64) -> bool) -> Result<()> {
+        self.check_own(table)?;
         // Reading blocks, then counting rows: each takes about half of the time.
         let share = 0.5 / table.all_dicts().count() as f64;
         let mut before = 0.0;

@@ -24,7 +24,7 @@ impl Db {
     /// made anew if they are out of date, or if `anew` says so.
     ///
     /// # Errors
-    /// Those of reading files.
+    /// Those of reading files; there is no such dictionary.
     pub fn distinct_keys(
         &self,
         table: &Table,
@@ -33,10 +33,11 @@ impl Db {
         anew: bool,
         ends: &mut KeyEnds<'_>,
     ) -> Result<Option<Arc<Distinct>>> {
+        self.check_own(table)?;
         if table.is_unusable(index) {
             return Ok(None);
         }
-        let statistics = &table.dicts[index].key_statistics;
+        let statistics = &table.dict(index)?.key_statistics;
         let rows = table.rows_estimate();
         let known = statistics.known.lock().clone();
         let is_current = known.as_ref().is_some_and(|known| known.is_of(rows, parts));
@@ -60,7 +61,7 @@ impl Db {
         anew: bool,
         ends: &mut KeyEnds<'_>,
     ) -> Result<Option<Vec<u64>>> {
-        let tree = &table.dicts[index].tree;
+        let tree = &table.dict(index)?.tree;
         let snapshot = self.snapshots.take();
         let mut counts = Counts::new(parts);
         let mut each = |begins: bool, key: &[u8]| counts.add(begins, key, ends);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
-use pando_base::{DictId, Result, Seqno};
+use pando_base::{DictId, Error, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::Shapes;
 use pando_tree::Estimate;
@@ -47,6 +47,18 @@ pub struct TableInfo {
     pub changed: u64,
 }
 
+/// Which of the databases that this process has opened since it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DbNumber(u64);
+
+impl DbNumber {
+    /// That of no other database.
+    pub(crate) fn next() -> DbNumber {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        DbNumber(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// What the objects of one table have in common: each definition of its indexes has an object of its own.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -66,6 +78,8 @@ pub(crate) struct Shared {
 /// which are being built, never changes: a change of the indexes makes a new object (`indexes`).
 #[derive(Debug)]
 pub struct Table {
+    /// Of the database that has it. Ids of dictionaries, seqnos and locks are those of one database.
+    db: DbNumber,
     pub(crate) shared: Arc<Shared>,
     pub(crate) generation: u64,
     pub(crate) dicts: Vec<Arc<Dict>>,
@@ -81,8 +95,8 @@ pub struct Table {
 
 impl Table {
     pub(crate) fn new(
-        id: u64,
-        created: u64,
+        db: DbNumber,
+        (id, created): (u64, u64),
         path: &str,
         dicts: Vec<Arc<Dict>>,
         large: Option<LargeValues>,
@@ -98,7 +112,7 @@ impl Table {
         };
         let (shared, building, clusterings) = (Arc::new(shared), Vec::new(), Vec::new());
         let large = large.map(Arc::new);
-        Table { shared, generation: 0, dicts, building, layouts: None, clusterings, large }
+        Table { db, shared, generation: 0, dicts, building, layouts: None, clusterings, large }
     }
 
     /// Whose rows have these columns; `clusterings` says which of its dictionaries have rows, too. The trees are told, and write
@@ -118,7 +132,8 @@ impl Table {
     pub(crate) fn next_generation(&self, dicts: Vec<Arc<Dict>>, building: Vec<Arc<Building>>) -> Table {
         let (shared, layouts) = (self.shared.clone(), self.layouts.clone());
         let (clusterings, large) = (self.clusterings.clone(), self.large.clone());
-        Table { shared, generation: self.generation + 1, dicts, building, layouts, clusterings, large }
+        let (db, generation) = (self.db, self.generation + 1);
+        Table { db, shared, generation, dicts, building, layouts, clusterings, large }
     }
 
     /// Whether entries of dictionary `index` hold rows; those of dictionary 0 are rows.
@@ -129,6 +144,31 @@ impl Table {
     /// Whether both are the same table, as it was opened at the same time.
     pub fn is_same_as(&self, other: &Table) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared) && self.generation == other.generation
+    }
+
+    /// Refuses a table of another database: its dictionaries have ids that stand for others here, and what would be logged of them
+    /// would come back in those.
+    pub(crate) fn check_in(&self, db: DbNumber) -> Result<()> {
+        match self.db == db {
+            true => Ok(()),
+            false => Err(self.foreign()),
+        }
+    }
+
+    #[cold]
+    fn foreign(&self) -> Error {
+        Error::argument(format!("table {} belongs to another database", self.path()))
+    }
+
+    /// One of its dictionaries. Errors: it has fewer.
+    pub(crate) fn dict(&self, index: usize) -> Result<&Arc<Dict>> {
+        self.dicts.get(index).ok_or_else(|| self.no_dict(index))
+    }
+
+    #[cold]
+    fn no_dict(&self, index: usize) -> Error {
+        let (path, count) = (self.path(), self.dicts.len());
+        Error::argument(format!("table {path} has no dictionary {index}, it has {count}"))
     }
 
     /// Whether this object knows all indexes there are.
@@ -158,9 +198,9 @@ impl Table {
         self.shared.has_unusable.load(Ordering::Acquire)
     }
 
-    /// Whether a dictionary is an index that is damaged: reads by it are refused.
+    /// Whether a dictionary is an index that is damaged: reads by it are refused. There may be no such dictionary.
     pub fn is_unusable(&self, index: usize) -> bool {
-        self.dicts[index].is_unusable()
+        self.dicts.get(index).is_some_and(|dict| dict.is_unusable())
     }
 
     /// The dictionaries: rows first, then the indexes in the order of the table's definition.
@@ -257,9 +297,9 @@ impl Table {
 
     /// Rows in `[lo, hi)` of a dictionary: many rows from the nodes' headers, few exactly, and entries of an index always, so
     /// that indexes that begin with the same columns are told to have as many. Every row has one entry in each, so the
-    /// range's share of all records is taken as its share of the rows.
+    /// range's share of all records is taken as its share of the rows. Errors: those of reading; there is no such dictionary.
     pub fn rows_in_range(&self, index: usize, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<u64> {
-        let tree = &self.dicts[index].tree;
+        let tree = &self.dict(index)?.tree;
         let looked_into = if index == 0 { COUNTED_SEGMENTS_MAX } else { usize::MAX };
         // A tombstone is no row and takes one away.
         let live = |of: Estimate| of.rows.saturating_sub(2 * of.tombstones).max(u64::from(of.rows > 0));

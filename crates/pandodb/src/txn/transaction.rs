@@ -339,10 +339,22 @@ impl Txn {
         self.db.metrics.statement_rollbacks.add(1);
     }
 
-    /// Consistent read of one key: own writes, else the snapshot.
+    /// Refuses a table of another database, and one of a database that was closed.
+    pub(crate) fn check_own(&self, table: &Table) -> Result<()> {
+        Ok(self.db.check_own(table)?)
+    }
+
+    /// A dictionary of a table of this database. Errors: the table is of another one, or has no such dictionary.
+    pub(crate) fn dict_of<'t>(&self, table: &'t Table, index: usize) -> Result<&'t Arc<Dict>> {
+        self.db.check_own(table)?;
+        Ok(table.dict(index)?)
+    }
+
+    /// Consistent read of one key: own writes, else the snapshot. Errors: those of reading; the table is of another database,
+    /// or has no such dictionary ([`EngineError::Argument`](pando_base::Error::Argument)). So with every call that takes a table.
     pub fn get(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.write_out_ranges()?;
-        let dict = &table.dicts[index];
+        let dict = self.dict_of(table, index)?;
         if let Some(own) = self.own(dict, key)? {
             return Ok(own);
         }
@@ -354,7 +366,7 @@ impl Txn {
     /// Newest committed version of one key, or the transaction's own; locks nothing.
     pub fn get_latest(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.write_out_ranges()?;
-        let dict = &table.dicts[index];
+        let dict = self.dict_of(table, index)?;
         dict.check_usable()?;
         if let Some(own) = self.own(dict, key)? {
             return Ok(own);
@@ -374,7 +386,7 @@ impl Txn {
         wait: LockWait,
     ) -> Result<LockedRead> {
         self.write_out_ranges()?;
-        let dict = &table.dicts[index];
+        let dict = self.dict_of(table, index)?;
         dict.check_usable()?;
         if self.lock_row(dict, key, mode, wait)?.is_none() {
             return Ok(LockedRead::Skipped);
@@ -397,7 +409,7 @@ impl Txn {
         wait: LockWait,
     ) -> Result<Option<bool>> {
         self.write_out_ranges()?;
-        let dict = &table.dicts[index];
+        let dict = self.dict_of(table, index)?;
         dict.check_usable()?;
         if self.lock_row(dict, key, mode, wait)?.is_none() {
             return Ok(None);
@@ -493,7 +505,8 @@ impl Txn {
     /// Gives back a lock that was taken for a row that turned out not to match (READ COMMITTED).
     /// Locks on rows the transaction has written stay.
     pub fn unlock(&mut self, table: &Table, index: usize, key: &[u8]) {
-        let dict = &table.dicts[index];
+        // What it cannot have locked stays as it is.
+        let Ok(dict) = self.dict_of(table, index) else { return };
         // If that cannot be read, the lock stays.
         if matches!(self.own(dict, key), Ok(None)) {
             self.db.locks.unlock(&self.handle, dict.id, key);
@@ -509,7 +522,7 @@ impl Txn {
         value: &[u8],
         wait: LockWait,
     ) -> Result<()> {
-        let dict = &table.dicts[index];
+        let dict = self.dict_of(table, index)?;
         self.pay_along(key.len() + value.len())?;
         check_lengths(key, value)?;
         self.lock_to_write(dict, key, wait)?;
@@ -520,7 +533,7 @@ impl Txn {
 
     /// Deletes one key of one dictionary, whether or not it was there: locks it, then writes.
     pub fn delete(&mut self, table: &Table, index: usize, key: &[u8], wait: LockWait) -> Result<()> {
-        let dict = &table.dicts[index];
+        let dict = self.dict_of(table, index)?;
         self.pay_along(key.len())?;
         self.lock_to_write(dict, key, wait)?;
         self.write_delete(dict, key);
@@ -586,9 +599,11 @@ impl Txn {
     }
 
     /// Records that auto-increment values below `next` are used; logged with the rows that use
-    /// them.
-    pub fn raise_auto_increment(&mut self, table: &Table, next: u64) {
+    /// them. Errors: the table is of another database.
+    pub fn raise_auto_increment(&mut self, table: &Table, next: u64) -> Result<()> {
+        self.check_own(table)?;
         self.raise_auto_increment_of(table.rows(), next);
+        Ok(())
     }
 
     pub(crate) fn raise_auto_increment_of(&mut self, rows: &Arc<Dict>, next: u64) {

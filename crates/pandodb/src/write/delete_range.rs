@@ -31,7 +31,7 @@ impl Txn {
     /// # Errors
     /// Those of reading.
     pub fn delete_range(&mut self, table: &Table, lo: &[u8], hi: Option<&[u8]>) -> Result<Option<u64>> {
-        let dict = table.rows();
+        let dict = self.dict_of(table, 0)?;
         dict.check_usable()?;
         let is_last = hi.is_some_and(|hi| hi <= lo);
         if is_last || self.has_writes() || !may_delete_ranges(table) {

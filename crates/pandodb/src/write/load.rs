@@ -154,6 +154,7 @@ impl Txn {
         unique: &[bool],
         encoder: E,
     ) -> Result<Option<BulkLoad<E>>> {
+        self.check_own(table)?;
         // Looked at before the lock as well, which stays in any case.
         let begins = can_be_loaded(table)
             && self.is_empty_here(table)?
@@ -181,7 +182,9 @@ impl Txn {
         encoder: E,
         ground: Ground,
     ) -> Option<BulkLoad<E>> {
-        let begins = can_be_loaded(table) && !self.has_written_to(table);
+        // Inserts say what is wrong with a table of another database.
+        let is_own = self.check_own(table).is_ok();
+        let begins = is_own && can_be_loaded(table) && !self.has_written_to(table);
         begins.then(|| self.new_load(table, unique, encoder, ground))
     }
 
@@ -244,6 +247,9 @@ impl Txn {
 
     /// Whether this transaction has written to any of the table's dictionaries.
     pub fn has_written_to(&self, table: &Table) -> bool {
+        if self.check_own(table).is_err() {
+            return false;
+        }
         let state = self.writes.read();
         let mut dicts = table.all_dicts();
         dicts.any(|dict| state.set.keys(dict.id) > 0 || state.has_spilled(dict.id))
@@ -267,6 +273,7 @@ impl Txn {
         mut load: BulkLoad<E>,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<LoadEnd> {
+        self.check_own(&load.table)?;
         load.settle(watch);
         let cancelled = load.setting.cancelled.clone();
         let mut look = |part: f64| {

@@ -44,7 +44,7 @@ impl Txn {
             keys.clone().position(|(dict, key)| notes != Notes::None && load.admissions.has_seen(dict, key));
         if load.ground == Ground::BesideByRow {
             for (position, (index, key)) in keys.clone().take(seen.unwrap_or(usize::MAX)).enumerate() {
-                let dict = load.table().dicts()[index].clone();
+                let dict = self.dict_of(load.table(), index)?.clone();
                 match self.claim(&dict, index, key, LockMode::Shared) {
                     Err(Error::Duplicate { .. }) => return Ok(Admission::Seen(position)),
                     claimed => claimed?,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pando_base::Error as EngineError;
 use pando_txn::LockMode;
 
 use crate::error::{Error, Result};
@@ -64,7 +65,8 @@ impl Changes {
 impl Txn {
     /// Inserts a row: `entries[i]` goes to the table's dictionary `i`; those beyond, to the indexes that are
     /// being built ([`Table::building`]).
-    /// Errors leave nothing written: [`Error::Duplicate`], those of locks, and an entry that is too long.
+    /// Errors leave nothing written: [`Error::Duplicate`], those of locks, an entry that is too long, a table of another database, and
+    /// too few or too many entries.
     /// A row that has one of its unique keys is locked, shared: it will be there until the transaction ends.
     pub fn insert_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
         self.insert(table, entries, &[], OnDuplicate::Share)
@@ -94,7 +96,7 @@ impl Txn {
         large: &[LargeValue<'_>],
         on_duplicate: OnDuplicate,
     ) -> Result<()> {
-        assert_eq!(entries.len(), table.entries(), "a row has an entry in every dictionary");
+        check_entries(table, entries)?;
         let large = LargeChange::insert(table, large)?;
         self.begin_row(table, entries, &large)?;
         let building = BuildingOps::new(table, &[], entries)?;
@@ -144,6 +146,7 @@ impl Txn {
     /// Whether a row, which this transaction has locked, was committed after the snapshot of its consistent reads
     /// was taken, and not changed by this transaction yet.
     pub fn is_newer_than_snapshot(&self, table: &Table, key: &[u8]) -> Result<bool> {
+        self.check_own(table)?;
         let Some(seqno) = self.kept_snapshot_seqno() else { return Ok(false) };
         if self.db.snapshots.visible() <= seqno || self.own(table.rows(), key)?.is_some() {
             return Ok(false);
@@ -154,7 +157,7 @@ impl Txn {
 
     /// Whether this transaction itself has written or deleted a key of dictionary `index`.
     pub fn has_written(&self, table: &Table, index: usize, key: &[u8]) -> Result<bool> {
-        Ok(self.own(&table.dicts[index], key)?.is_some())
+        Ok(self.own(self.dict_of(table, index)?, key)?.is_some())
     }
 
     fn replace_row(
@@ -165,7 +168,8 @@ impl Txn {
         large: &[LargeValue<'_>],
         in_full: bool,
     ) -> Result<()> {
-        assert!(old.len() == table.entries() && new.len() == old.len());
+        check_entries(table, old)?;
+        check_entries(table, new)?;
         self.begin_row(table, new, &LargeChange::insert(table, large)?)?;
         let building = BuildingOps::new(table, old, new)?;
         let changes = Changes::new(table, old, new, in_full);
@@ -203,8 +207,8 @@ impl Txn {
 
     /// Deletes a row that was read under its lock.
     pub fn delete_row(&mut self, table: &Table, old: &[Entry<'_>]) -> Result<()> {
-        assert_eq!(old.len(), table.entries());
-        check_writable(table)?;
+        check_entries(table, old)?;
+        self.check_writable(table)?;
         self.pay_along(old.iter().map(|entry| entry.key.len()).sum())?;
         let building = BuildingOps::new(table, old, &[])?;
         self.lock_old(table, old)?;
@@ -223,9 +227,19 @@ impl Txn {
         Ok(())
     }
 
+    /// Refuses a table of another database, and a write through an object that does not know all indexes: one of them would miss it.
+    /// The server reopens its tables when their definition changes, so nobody should meet the second.
+    fn check_writable(&self, table: &Table) -> Result<()> {
+        self.check_own(table)?;
+        match table.is_writable() {
+            true => Ok(()),
+            false => Err(Error::DefinitionChanged),
+        }
+    }
+
     /// What may refuse a row before anything of it is written.
     fn begin_row(&mut self, table: &Table, entries: &[Entry<'_>], large: &LargeChange<'_>) -> Result<()> {
-        check_writable(table)?;
+        self.check_writable(table)?;
         entries.iter().try_for_each(|entry| check_lengths(entry.key, entry.value))?;
         let bytes: usize = entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
         self.pay_along(bytes + large.bytes())
@@ -309,6 +323,7 @@ impl Txn {
     /// # Errors
     /// Those of locks.
     pub fn lock_unread(&mut self, table: &Table, key: &[u8]) -> Result<bool> {
+        self.check_own(table)?;
         if !can_write_unread(table) {
             return Ok(false);
         }
@@ -355,11 +370,12 @@ fn can_write_unread(table: &Table) -> bool {
     !has_large && table.building.iter().all(|building| building.is_over())
 }
 
-/// Refuses a write through an object that does not know all indexes: one of them would miss it. The server
-/// reopens its tables when their definition changes, so nobody should meet this.
-fn check_writable(table: &Table) -> Result<()> {
-    match table.is_writable() {
-        true => Ok(()),
-        false => Err(Error::DefinitionChanged),
+/// A row has an entry in every dictionary.
+fn check_entries(table: &Table, entries: &[Entry<'_>]) -> Result<()> {
+    if entries.len() == table.entries() {
+        return Ok(());
     }
+    let (path, wanted) = (table.path(), table.entries());
+    let what = format!("a row of table {path} has {wanted} entries, not {}", entries.len());
+    Err(EngineError::argument(what).into())
 }

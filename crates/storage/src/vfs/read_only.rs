@@ -89,9 +89,7 @@ impl Vfs for ReadOnlyVfs {
         };
         match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(LockFile { _file: Some(file) }),
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                Err(Error::Exists { what: format!("the lock of another process on {}", path.display()) })
-            }
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { path: path.to_owned() }),
             Err(errno) => Err(Error::io("lock", path, 0, errno.into())),
         }
     }

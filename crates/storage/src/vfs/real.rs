@@ -161,9 +161,7 @@ impl Vfs for RealVfs {
         let file = file.map_err(|e| name_error("open", path, e))?;
         match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(LockFile { _file: Some(file) }),
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                Err(Error::Exists { what: format!("the lock of another process on {}", path.display()) })
-            }
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { path: path.to_owned() }),
             Err(errno) => Err(Error::io("lock", path, 0, errno.into())),
         }
     }
@@ -188,7 +186,7 @@ mod tests {
         let path = dir.path().join("lock");
         let held = vfs.lock(&path).unwrap();
         let refused = vfs.lock(&path).unwrap_err();
-        assert!(refused.to_string().contains("lock of another process"), "{refused}");
+        assert!(refused.to_string().starts_with("the database is in use"), "{refused}");
         drop(held);
         vfs.lock(&path).unwrap();
     }
