@@ -14,6 +14,7 @@ use crate::expr::{Comparison, Expr, Operation, Texts};
 use crate::measure::measured;
 use crate::moments;
 use crate::selection::rows_of;
+use crate::text_bounds::{test_of, TextBounds};
 
 use crate::whole::{divide, rounded, rounded_small};
 
@@ -257,6 +258,7 @@ impl Eval<'_> {
     pub(crate) fn truth(&self, expr: &Expr, batch: &Batch) -> Result<Vec<u8>> {
         let rows = batch.rows;
         Ok(match expr {
+            Expr::And(parts) if TextBounds::of(parts).is_some() => self.within(parts, batch)?,
             Expr::And(parts) => self.combined(parts, batch, |all, one| match (all, one) {
                 (FALSE, _) | (_, FALSE) => FALSE,
                 (TRUE, TRUE) => TRUE,
@@ -312,6 +314,14 @@ impl Eval<'_> {
         Ok(all)
     }
 
+    /// Comparisons of one text.
+    fn within(&self, parts: &[Expr], batch: &Batch) -> Result<Vec<u8>> {
+        let bounds = TextBounds::of(parts).ok_or(UNSUPPORTED)?;
+        let text = self.value(&Expr::Slot(bounds.slot, Kind::Text(bounds.collation)), batch)?;
+        let mut test = bounds.test(self.texts)?;
+        Ok(by_text_mut(&text, batch.rows, |text| test(text).into()))
+    }
+
     fn compare(&self, comparison: Comparison, a: &Expr, b: &Expr, batch: &Batch) -> Result<Vec<u8>> {
         let (kinds, rows) = ((a.kind(), b.kind()), batch.rows);
         let (mut a, mut b) = (self.value(a, batch)?, self.value(b, batch)?);
@@ -356,20 +366,15 @@ impl Eval<'_> {
         b: &Val,
         rows: usize,
     ) -> Result<Vec<u8>> {
-        let key = self.texts.collations.get(collation as usize).ok_or(UNSUPPORTED)?;
         if let Val::One(constant) = b {
             let Value::Text(constant) = constant else { return Ok(vec![UNKNOWN; rows]) };
-            let (mut of_constant, mut of_text) = (Vec::new(), Vec::new());
-            key(constant, &mut of_constant);
-            return Ok(by_text_mut(a, rows, |text| {
-                of_text.clear();
-                key(text, &mut of_text);
-                holds(comparison, of_text.cmp(&of_constant)).into()
-            }));
+            let mut test = test_of(self.texts, collation, &[(comparison, constant)])?;
+            return Ok(by_text_mut(a, rows, |text| test(text).into()));
         }
         if let Val::One(_) = a {
             return self.compare_texts(comparison.swapped(), collation, b, a, rows);
         }
+        let key = self.texts.collations.get(collation as usize).ok_or(UNSUPPORTED)?;
         let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
         let compare = |row: usize| {
             let (a, b) = (a.text(row), b.text(row));
@@ -552,7 +557,7 @@ fn by_text_mut(val: &Val, rows: usize, mut test: impl FnMut(&[u8]) -> u8) -> Vec
 }
 
 #[inline]
-fn holds(comparison: Comparison, order: std::cmp::Ordering) -> bool {
+pub(crate) fn holds(comparison: Comparison, order: std::cmp::Ordering) -> bool {
     match comparison {
         Comparison::Equal | Comparison::Same => order.is_eq(),
         Comparison::NotEqual => order.is_ne(),

@@ -2,6 +2,7 @@
 //! something that gathers them: a hash table, groups, or just rows. What a step looks rows up in has been made before.
 //! `execute/operators.rs` makes a pipeline of each operator of a plan, `execute/joins.rs` of joins.
 
+mod any_rows;
 mod first_different;
 mod joins;
 mod operators;
@@ -49,6 +50,8 @@ pub(crate) struct Run<'a> {
     pub rows_met: u64,
     /// So many rows of tables are looked at, and no more.
     pub rows_left: Option<Arc<AtomicUsize>>,
+    /// Rows of tables go on at once, however few they are.
+    pub is_hurried: bool,
     /// The rows of the sort that ended last, before it cut them.
     pub rows_sorted: usize,
     pub counts: &'a Counts,
@@ -302,11 +305,12 @@ impl Run<'_> {
             let scan = Scan::new(layouts, view, (wants, rows.late()), &judge, self.is_stopped);
             let threads = scan.threads(most);
             let begin = || (begin(), Waiting::default());
-            let rows_left = self.rows_left.as_deref();
+            let (rows_left, is_hurried) = (self.rows_left.as_deref(), self.is_hurried);
             let result = scan.fold(threads, begin, |(state, waiting), block: Block, rest: &mut Rest<'_>| {
                 rows_left.map_or(Ok(()), |left| look_at(left, block.rows))?;
                 rows.of_block(block, rest, steps.eval, &mut |batch| {
-                    let Some(batch) = waiting.add(batch, &kinds) else { return Ok(()) };
+                    let next = if is_hurried { Some(batch) } else { waiting.add(batch, &kinds) };
+                    let Some(batch) = next else { return Ok(()) };
                     steps.push(0, batch, &mut |batch| step(state, batch))
                 })
             });

@@ -8,7 +8,7 @@ use pando_base::locks::Mutex;
 use pando_query::Failure;
 
 use crate::block::Block;
-use crate::column::{Column, Kind, Value};
+use crate::column::{Column, Kind, Value, UNSUPPORTED};
 use crate::memo::Memo;
 pub use crate::tags::{Comparison, Function, Operation, Part, Saying};
 use crate::window::Window;
@@ -68,10 +68,32 @@ pub struct Texts {
     pub measures: Vec<Arc<MeasureText>>,
     /// Collations.
     pub collations: Vec<Arc<KeyOfText>>,
+    /// How these order texts; nothing is known of those that are missing.
+    pub orders: Vec<TextOrder>,
     /// Expressions that have no form here.
     pub server: Option<Arc<ServerValues>>,
     /// What these have said, by their numbers.
     pub(crate) memos: Arc<Mutex<HashMap<(u32, OnSaying), Memo>>>,
+}
+
+/// How a collation orders texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextOrder {
+    /// As its keys say.
+    #[default]
+    Keys,
+    /// As their bytes are ordered.
+    Bytes,
+    /// Likewise, as if all went on with spaces for ever.
+    Padded,
+}
+
+impl Texts {
+    /// A collation, and how it orders texts.
+    pub(crate) fn collation(&self, number: u32) -> Result<(&Arc<KeyOfText>, TextOrder), Failure> {
+        let key = self.collations.get(number as usize).ok_or(UNSUPPORTED)?;
+        Ok((key, self.orders.get(number as usize).copied().unwrap_or_default()))
+    }
 }
 
 impl fmt::Debug for Texts {

@@ -68,6 +68,7 @@ mod subquery;
 mod sums;
 mod table_rows;
 mod tags;
+mod text_bounds;
 mod warnings;
 mod whole;
 mod window;
@@ -79,7 +80,7 @@ pub use column::{Batch, Column, Data, Dict, Kind, Value};
 pub use explain::{Operator, COLUMN_BEGIN, NAME_END, SERVED_BEGIN};
 pub use expr::{
     ChangeText, Comparison, Expr, FloorOfMoment, Function, Hearing, KeyOfText, MeasureText, Operation, Part,
-    ServerValues, Slot, TestText, Texts,
+    ServerValues, Slot, TestText, TextOrder, Texts,
 };
 pub use query::{Answer, Outcome, Query};
 pub use spill::SpillTo;

@@ -258,6 +258,7 @@ impl Query {
             is_alone: false,
             rows_met: 0,
             rows_left: None,
+            is_hurried: false,
             rows_sorted: 0,
             counts: &counts,
             filters: Vec::new(),

@@ -284,7 +284,11 @@ impl Planner<'_> {
                 block.order.clear();
             }
             self.around = around;
-            let inner = self.block(&block)?;
+            let mut inner = self.block(&block)?;
+            // Of EXISTS one row is enough.
+            if left.is_empty() && ties.is_empty() && inner.plan.may_end_early() {
+                inner = self.ordered(inner, &[], 0, Some(1))?;
+            }
             let given = inner.plan.slots();
             let kind_of = |slot: &Slot| given.iter().find(|(known, _)| known == slot).map(|(_, kind)| *kind);
             let of_inner: Option<Vec<Expr>> = block

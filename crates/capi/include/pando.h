@@ -277,6 +277,35 @@ typedef uint32_t PandoReferentialAction;
 #endif // __cplusplus
 
 /**
+ * How a collation orders texts.
+ */
+enum PandoTextOrder
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * As the bytes say that `key` gives.
+   */
+  PANDO_TEXT_ORDER_KEYS = 0,
+  /**
+   * As their bytes are ordered.
+   */
+  PANDO_TEXT_ORDER_BYTES = 1,
+  /**
+   * Likewise, as if all went on with spaces for ever.
+   */
+  PANDO_TEXT_ORDER_PADDED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoTextOrder PandoTextOrder;
+#else
+typedef uint8_t PandoTextOrder;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * What became of the values of an expression.
  */
 enum PandoServerOutcome
@@ -2074,6 +2103,10 @@ typedef struct PandoAnalyticTexts {
    * The collations.
    */
   const void *const *collations;
+  /**
+   * How each of them orders texts.
+   */
+  const PandoTextOrder *collation_orders;
   /**
    * How many.
    */

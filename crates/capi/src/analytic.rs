@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pando_analytic::{Answer, Outcome, Query, SpillTo, Texts, Value};
+use pando_analytic::{Answer, Outcome, Query, SpillTo, TextOrder, Texts, Value};
 use pando_query::{Limits, Why};
 use pandodb::{RealVfs, Table};
 
@@ -27,6 +27,18 @@ pub type PandoFloorOfMoment = extern "C" fn(context: *const c_void, moment: i64)
 /// A number of a text. Called on several threads at once.
 pub type PandoMeasureText = extern "C" fn(context: *const c_void, text: PandoBytes) -> i64;
 
+/// How a collation orders texts.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoTextOrder {
+    /// As the bytes say that `key` gives.
+    Keys = 0,
+    /// As their bytes are ordered.
+    Bytes = 1,
+    /// Likewise, as if all went on with spaces for ever.
+    Padded = 2,
+}
+
 /// What the server's code does with texts and moments; the lists are read when the query is made, what they point to lives as long as it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +47,8 @@ pub struct PandoAnalyticTexts {
     pub key: PandoChangeText,
     /// The collations.
     pub collations: *const *const c_void,
+    /// How each of them orders texts.
+    pub collation_orders: *const PandoTextOrder,
     /// How many.
     pub collation_count: usize,
     /// Tests a text.
@@ -166,6 +180,22 @@ unsafe fn contexts(list: *const *const c_void, count: usize) -> Vec<Context> {
     unsafe { std::slice::from_raw_parts(list, count) }.iter().map(|context| Context(*context)).collect()
 }
 
+/// # Safety
+/// The list has so many entries.
+unsafe fn orders(list: *const PandoTextOrder, count: usize) -> Vec<TextOrder> {
+    if count == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the caller vouches for it.
+    let list = unsafe { std::slice::from_raw_parts(list, count) };
+    let order = |order: &PandoTextOrder| match order {
+        PandoTextOrder::Keys => TextOrder::Keys,
+        PandoTextOrder::Bytes => TextOrder::Bytes,
+        PandoTextOrder::Padded => TextOrder::Padded,
+    };
+    list.iter().map(order).collect()
+}
+
 /// Appends what `change` writes; says false for NULL.
 fn append(change: PandoChangeText, context: *const c_void, text: &[u8], to: &mut Vec<u8>) -> bool {
     let begin = to.len();
@@ -212,6 +242,8 @@ pub unsafe extern "C" fn pando_analytic_new(
             )
         };
         let mut of_query = Texts::default();
+        // SAFETY: the caller vouches for the list.
+        of_query.orders = unsafe { orders(texts.collation_orders, texts.collation_count) };
         for context in collations {
             of_query.collations.push(Arc::new(move |text: &[u8], to: &mut Vec<u8>| {
                 append(key, context.pointer(), text, to);

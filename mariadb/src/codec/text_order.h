@@ -64,6 +64,9 @@ public:
   bool is_bytes() const { return m_bytes; }
   bool drops_spaces() const { return m_levels[0].padded || m_trim; }
 
+  /* Whether the order of texts is that of their bytes, as they are, or as if all went on with spaces (`drops_spaces`). */
+  bool orders_bytes() const { return m_bytes && m_level_count == 1 && !m_trim && m_levels[0].space_size == 1; }
+
   /* Skips one encoding whose bytes are XORed with `mask`; with `out`, appends the decoded bytes. */
   bool decode(Reader *reader, uchar mask, Bytes *out) const;
 

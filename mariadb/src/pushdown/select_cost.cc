@@ -11,6 +11,7 @@
 #include "select_jumps.h"
 #include "select_limit.h"
 #include "select_range.h"
+#include "text_order.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,6 +44,8 @@ const double WAYS_ALIKE= 2;
 const double SKEW_MIN= 4;
 /* Rows of a table from which on ranges of its keys are looked at. */
 const double RANGES_ROWS_MIN= 500;
+/* A column with fewer values has dictionaries, of which each entry is compared once. */
+const double VALUES_COMPARED_MIN= 2048;
 
 using Tables= std::vector<const TABLE *>;
 
@@ -125,6 +128,7 @@ private:
   bool join_with_groups(Item_in_subselect *item);
   void pay_units(SELECT_LEX *select);
   void find_ranges(Source *source);
+  double cost_of_texts(const Source &source);
   std::vector<Item *> conditions_of(SELECT_LEX *select, TABLE_LIST *list);
   bool is_known(const Field *field, const Tables &before) const;
   bool is_constant(const Field *field) const;
@@ -373,6 +377,45 @@ std::vector<Item *> Join_cost::conditions_of(SELECT_LEX *select, TABLE_LIST *lis
 
 double cost_in_engine(double rows) { return ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + 2 * ENGINE_COLUMN_NS); }
 
+/* Whether a column of texts leads a key, and has so many values that the text of each row is compared. */
+bool is_text_of_key(const Field *field)
+{
+  const auto type= field->real_type();
+  if (type != MYSQL_TYPE_STRING && type != MYSQL_TYPE_VARCHAR && type != MYSQL_TYPE_BLOB)
+    return false;
+  const TABLE *table= field->table;
+  return std::any_of(table->key_info, table->key_info + table->s->keys, [&](const KEY &key) {
+    const double of_value= key.rec_per_key && key.rec_per_key[0] ? double(key.rec_per_key[0]) : 1;
+    return key.key_part[0].field == field && double(table->file->stats.records) / of_value >= VALUES_COMPARED_MIN;
+  });
+}
+
+/* What the engine pays to compare the texts of all rows, where a key could lead the server to some of them. It compares a text with all constants at once. */
+double Join_cost::cost_of_texts(const Source &source)
+{
+  std::vector<const Field *> compared;
+  for (Item *part : conditions_of(source.select, source.list))
+  {
+    const Tables tables= tables_of(part);
+    if (part->with_subquery() || std::count(tables.begin(), tables.end(), source.table) != std::ptrdiff_t(tables.size()))
+      continue;
+    List<Item_field> fields;
+    part->walk(&Item::collect_item_field_processor, false, &fields);
+    List_iterator_fast<Item_field> each(fields);
+    for (const Item_field *one; (one= each++); )
+      if (one->field && is_text_of_key(one->field) && !std::count(compared.begin(), compared.end(), one->field))
+        compared.push_back(one->field);
+  }
+  double of_row= 0;
+  for (const Field *field : compared)
+  {
+    Text_order order;
+    order.init(field->charset());
+    of_row+= order.orders_bytes() ? ENGINE_BYTES_NS : ENGINE_TEXT_NS;
+  }
+  return source.all * of_row;
+}
+
 void Join_cost::find_ranges(Source *source)
 {
   TABLE *table= source->table;
@@ -411,7 +454,7 @@ void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
     source.is_outer|= is_outer_joined(nest);
   list->table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
   source.all= source.by_range= source.left= double(list->table->file->stats.records);
-  m_engine+= cost_in_engine(source.all);
+  m_engine+= cost_in_engine(source.all) + cost_of_texts(source);
   find_ranges(&source);
   m_sources.push_back(source);
 }

@@ -43,6 +43,15 @@ static uint64_t key_of_text(const void *collation, PandoBytes text, uint8_t *to,
   return bytes.size();
 }
 
+static PandoTextOrder order_of_texts(const void *collation)
+{
+  if (!collation)
+    return PANDO_TEXT_ORDER_BYTES;
+  Text_order order;
+  order.init(static_cast<CHARSET_INFO *>(const_cast<void *>(collation)));
+  return !order.orders_bytes() ? PANDO_TEXT_ORDER_KEYS : order.drops_spaces() ? PANDO_TEXT_ORDER_PADDED : PANDO_TEXT_ORDER_BYTES;
+}
+
 static uint8_t test_text(const void *context, PandoBytes text)
 {
   return static_cast<const Text_test *>(context)->passes(text.data, text.len);
@@ -427,7 +436,11 @@ static Owned_query query_of(Select_translator *translator)
 {
   PandoAnalyticTexts texts= {};
   texts.key= key_of_text;
+  std::vector<PandoTextOrder> orders;
+  for (const void *collation : translator->collations)
+    orders.push_back(order_of_texts(collation));
   texts.collations= translator->collations.data();
+  texts.collation_orders= orders.data();
   texts.collation_count= translator->collations.size();
   texts.test= test_text;
   texts.tests= translator->tests.data();

@@ -278,14 +278,15 @@ bool Select_translator::quotient_addend(Item *argument, bool may_warn, Said *of,
   return true;
 }
 
-/* What NULLIF is of. The value of an aggregate the server keeps in a cache of its own, as it is. Null: of something else that is kept. */
+/* What NULLIF is of. The value of an aggregate the server keeps in a cache of its own, as it is; once it has counted the aggregates of the SELECT, the cache is of
+   a reference to it. Null: of something else that is kept. */
 static Item *first_of_null_if(Item_func *function)
 {
   Item *first= function->arguments()[0];
   if (first->type() != Item::CACHE_ITEM)
     return first;
   Item *kept= static_cast<Item_cache *>(first)->get_example();
-  return kept && kept->type() == Item::SUM_FUNC_ITEM ? kept : nullptr;
+  return kept && kept->real_item()->type() == Item::SUM_FUNC_ITEM ? kept->real_item() : nullptr;
 }
 
 /* NULLIF of numbers, as CASE WHEN first = second THEN NULL ELSE first END. */

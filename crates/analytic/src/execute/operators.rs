@@ -178,6 +178,9 @@ impl Run<'_> {
                 return self.first_different(input, (of, groups), (skip, limit));
             }
         }
+        if let ([], [], 0, Some(limit), true) = (order, needed, skip, limit, input.may_end_early()) {
+            return self.any_rows(input, usize::try_from(limit).unwrap_or(usize::MAX));
+        }
         let exprs: Vec<&Expr> = order.iter().map(|(expr, _)| expr).collect();
         // Which rows are the first is not known before all are there.
         let is_cut = skip > 0 || limit.is_some();

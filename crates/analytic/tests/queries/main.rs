@@ -7,4 +7,5 @@ mod orders;
 mod shapes;
 mod spilling;
 mod tied;
+mod untied;
 mod world;
