@@ -129,6 +129,19 @@ def _killed_wait(servers):
     checks.check(status == 0, "and nothing after FLUSH LOCAL STATUS", text)
 
 
+class _Stub:
+    """A host that lists these sessions and refuses the rest."""
+
+    def __init__(self, sessions):
+        self._sessions, self.asked = sessions, []
+
+    def query(self, sql, _seconds):
+        self.asked.append(sql)
+        if sql == "SHOW PROCESSLIST":
+            return self._sessions
+        raise failover.HostDown("asked")
+
+
 def _no_room(checks):
     """A replica that waits for room is not asked for what it cannot answer."""
     sleeping = {"Id": "7", "User": "root", "Time": "900", "State": "", "Info": "NULL"}
@@ -136,20 +149,10 @@ def _no_room(checks):
     hanging = sleeping | {"Id": "8", "Info": "SHOW SLAVE STATUS"}
     for what, sessions, expected in (("a full disk", [sleeping, full], "full disk"), ("a session that hangs", [sleeping, hanging], "session 8"),
                                      ("a session that has just asked", [hanging | {"Time": "1"}], None)):
-        asked = []
-
-        class Stub:
-            """A host that lists these sessions and refuses the rest."""
-
-            def query(self, sql, _seconds):
-                asked.append(sql)
-                if sql == "SHOW PROCESSLIST":
-                    return sessions
-                raise failover.HostDown("asked")
-
-        down = failover.Member(Stub()).down
-        held = len(asked) == 1 and expected in down if expected else len(asked) == 2
-        checks.check(held, f"status and {what}", f"{down}; asked: {asked}")
+        host = _Stub(sessions)
+        down = failover.Member(host).down
+        held = len(host.asked) == 1 and expected in down if expected else len(host.asked) == 2
+        checks.check(held, f"status and {what}", f"{down}; asked: {host.asked}")
 
 
 def _refusals(servers):
