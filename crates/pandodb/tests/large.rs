@@ -383,7 +383,7 @@ fn rows_and_their_large_values_agree_through_transactions_and_crashes() {
     }
 }
 
-/// Values of rows that are wanted come in parts of some megabytes.
+/// Values of rows that are wanted come in parts of a megabyte.
 #[test]
 fn large_values_of_late_columns_come_in_parts() {
     let world = World::new(2);
@@ -391,7 +391,7 @@ fn large_values_of_late_columns_come_in_parts() {
     let mut model = Model::new();
     for n in 0..20u32 {
         let row =
-            Row { n: n as u16, values: [Some(vec![n as u8; 3 << 20]), (n % 2 == 0).then(|| vec![1; 20])] };
+            Row { n: n as u16, values: [Some(vec![n as u8; 3 << 17]), (n % 2 == 0).then(|| vec![1; 20])] };
         insert(&mut txn, &world.table, n, &row).unwrap();
         model.insert(n, row);
     }
@@ -411,7 +411,7 @@ fn large_values_of_late_columns_come_in_parts() {
     let mut block = blocks.next().unwrap().unwrap();
     assert!(block.rows > 3 && !block.is_complete, "{} rows", block.rows);
     assert_eq!(blocks.complete(&mut block, Some(&[1, 3])).unwrap(), Some(2));
-    assert_eq!(block.vectors[1].get(3), Some([3; 3 << 20].as_slice()));
+    assert_eq!(block.vectors[1].get(3), Some([3; 3 << 17].as_slice()));
     assert_eq!(block.vectors[1].get(2), None, "nobody wants it");
     block.is_complete = false;
     assert_eq!(blocks.complete(&mut block, None).unwrap(), Some(2), "of all rows, a part");
