@@ -459,6 +459,8 @@ bool Select_translator::concat(Item_sum *sum, Said *said)
     Said of;
     if (!concat_argument(sum->get_arg(i), sum, is_distinct, &of) || !makes_groups(sum->get_arg(i)))
       return false;
+    if (is_distinct)
+      hold_group(sum->get_arg(i), &of);
     arguments+= of.bytes;
     said_arguments.push_back(of.bytes);
   }
@@ -469,6 +471,8 @@ bool Select_translator::concat(Item_sum *sum, Said *said)
     Said of;
     if (!expression(one, &of) || !makes_groups(one))
       return false;
+    if (is_distinct)
+      hold_group(one, &of);
     if (of.is_exact || (of.kind.tag == Value_kind::TEXT && one->max_length > bytes_max) ||
         (is_distinct && std::find(said_arguments.begin(), said_arguments.end(), of.bytes) == said_arguments.end()))
       return refuse("the order of GROUP_CONCAT");

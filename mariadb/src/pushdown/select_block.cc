@@ -281,7 +281,7 @@ bool Select_translator::select_item(Item *item, Block *block)
   if (!is_said)
     return false;
   /* In a temporary table a BIT may become a number, and is shown as one. */
-  if (block->is_distinct || use == Use::BRANCH)
+  if (block->is_distinct || use == Use::BRANCH || use == Use::IN)
     hold_group(item, &one);
   if (block->is_distinct && !makes_groups(item))
     return false;

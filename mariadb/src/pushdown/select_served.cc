@@ -299,10 +299,15 @@ bool Select_translator::function_leaves(Item_func *function, Server_expression *
 {
   if (has_effects(function))
     return refuse(function->func_name());
-  /* Of a column that is the zero date it is 0, and NULL of what is computed; the engine's value stands in a column. */
-  if (is_one_of(function, {"unix_timestamp"}) && function->argument_count() && function->arguments()[0]->real_item()->type() != Item::FIELD_ITEM &&
-      function->arguments()[0]->with_sum_func())
-    return refuse("UNIX_TIMESTAMP of an aggregate");
+  /* Of a column that is the zero date it is 0, and NULL of what is computed, or stands for the column (of a view, in HAVING); the engine's value stands in a
+     column. */
+  if (is_one_of(function, {"unix_timestamp"}) && function->argument_count())
+  {
+    const Item *argument= function->arguments()[0];
+    const bool is_column= argument->real_item()->type() == Item::FIELD_ITEM;
+    if (is_column ? argument->type() != Item::FIELD_ITEM || m_is_in_having : argument->with_sum_func())
+      return refuse("UNIX_TIMESTAMP of what stands for a column");
+  }
   if (is_rewritten(function) && m_is_condition)
     return refuse_for_good("IS NULL of a date");
   if (function->functype() == Item_func::IN_FUNC && function->arguments()[0]->cols() > 1 && !are_rows_alike(function))

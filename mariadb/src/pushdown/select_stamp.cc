@@ -95,6 +95,12 @@ bool days_of_year(THD *thd, Item *constant, Days *days)
   return true;
 }
 
+/* Days behind the end of their month are counted as those of the next one: they bound nothing. */
+bool has_day(uint year, uint month, uint day)
+{
+  return day <= days_in_month[month - 1] + uint(month == 2 && calc_days_in_year(year) == 366);
+}
+
 bool days_of_date(THD *thd, Item *constant, Days *days)
 {
   Silent_evaluation evaluation(thd);
@@ -102,7 +108,7 @@ bool days_of_date(THD *thd, Item *constant, Days *days)
   if (!evaluation.is_silent() || constant->null_value || !moment.is_valid_datetime())
     return false;
   const MYSQL_TIME *clock= moment.get_mysql_time();
-  if (!is_usual(clock->year) || !clock->month || !clock->day)
+  if (!is_usual(clock->year) || !clock->month || !clock->day || !has_day(clock->year, clock->month, clock->day))
     return false;
   const long day= calc_daynr(clock->year, clock->month, clock->day);
   *days= Days{day, day + 1};
@@ -142,7 +148,7 @@ bool days_of_text(const String &format, const String &text, Days *days)
     if (!is_read)
       return false;
   }
-  if (at != end || !is_usual(year) || month > 12 || day > 31 || (day && !month))
+  if (at != end || !is_usual(year) || month > 12 || (day && (!month || !has_day(year, month, day))))
     return false;
   days->first= calc_daynr(year, month ? month : 1, day ? day : 1);
   days->next= day ? days->first + 1 : month % 12 ? calc_daynr(year, month + 1, 1) : calc_daynr(year + 1, 1, 1);
