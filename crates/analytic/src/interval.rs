@@ -108,6 +108,7 @@ fn compared(comparison: Comparison, kind: Kind, value: &Value, of: Kind) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::holds;
     use crate::expr::Slot;
 
     const COMPARISONS: [Comparison; 6] = [
@@ -118,17 +119,6 @@ mod tests {
         Comparison::GreaterOrEqual,
         Comparison::Same,
     ];
-
-    fn holds(comparison: Comparison, a: i128, b: i128) -> bool {
-        match comparison {
-            Comparison::Equal | Comparison::Same => a == b,
-            Comparison::NotEqual => a != b,
-            Comparison::Less => a < b,
-            Comparison::LessOrEqual => a <= b,
-            Comparison::Greater => a > b,
-            Comparison::GreaterOrEqual => a >= b,
-        }
-    }
 
     fn slot(kind: Kind) -> Box<Expr> {
         Box::new(Expr::Slot(0 as Slot, kind))
@@ -145,7 +135,7 @@ mod tests {
         let constant_in_common = number * 10i128.pow(common - scale);
         let is_kept = |row: &u32| {
             let value = i128::from(values[*row as usize]) * 10i128.pow(common - 2);
-            !column.is_null(*row as usize) && holds(comparison, value, constant_in_common)
+            !column.is_null(*row as usize) && holds(comparison, value.cmp(&constant_in_common))
         };
         let expected: Vec<u32> = (0..values.len() as u32).filter(is_kept).collect();
         let (slot, constant) = (slot(Kind::Decimal(2)), constant(number, Kind::Decimal(scale)));

@@ -154,28 +154,9 @@ fn unpacked(day: i128) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::holds;
     use crate::moments::part_of;
-
-    const COMPARISONS: [Comparison; 7] = [
-        Comparison::Equal,
-        Comparison::NotEqual,
-        Comparison::Less,
-        Comparison::LessOrEqual,
-        Comparison::Greater,
-        Comparison::GreaterOrEqual,
-        Comparison::Same,
-    ];
-
-    fn holds(comparison: Comparison, a: i128, b: i128) -> bool {
-        match comparison {
-            Comparison::Equal | Comparison::Same => a == b,
-            Comparison::NotEqual => a != b,
-            Comparison::Less => a < b,
-            Comparison::LessOrEqual => a <= b,
-            Comparison::Greater => a > b,
-            Comparison::GreaterOrEqual => a >= b,
-        }
-    }
+    use crate::tags::Named;
 
     /// What conditions on the moment alone say.
     fn said(condition: &Expr, moment: i128) -> bool {
@@ -184,7 +165,7 @@ mod tests {
             Expr::Or(parts) => parts.iter().any(|part| said(part, moment)),
             Expr::Compare(comparison, a, b) => match (&**a, &**b) {
                 (Expr::Slot(..), Expr::Constant(Value::Number(bound), _)) => {
-                    holds(*comparison, moment, *bound)
+                    holds(*comparison, moment.cmp(bound))
                 }
                 _ => panic!("{condition:?}"),
             },
@@ -214,7 +195,7 @@ mod tests {
     fn check(computed: &Expr, of: impl Fn(i64) -> i128, moments: &[i128], constants: &[i128], kind: Kind) {
         for constant in constants {
             let bound = Expr::Constant(Value::Number(*constant), kind);
-            for comparison in COMPARISONS {
+            for comparison in Comparison::ALL.iter().copied() {
                 let (one, other) = (Box::new(computed.clone()), Box::new(bound.clone()));
                 for condition in [
                     Expr::Compare(comparison, one.clone(), other.clone()),
@@ -224,7 +205,11 @@ mod tests {
                     for moment in moments {
                         let value = of(i64::try_from(*moment).unwrap());
                         let found = all.iter().all(|part| said(part, *moment));
-                        assert_eq!(found, holds(comparison, value, *constant), "{condition:?} of {moment}");
+                        assert_eq!(
+                            found,
+                            holds(comparison, value.cmp(constant)),
+                            "{condition:?} of {moment}"
+                        );
                     }
                 }
             }
