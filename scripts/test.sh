@@ -17,7 +17,8 @@
 #   packages  what can be said of the packages without building them (make packages-test tries them)
 #   build     the plugin (C++ warnings are errors)
 #   mtr       suites in the server's test driver
-#   sql       tests/sql/*.sh: crash and recovery tests of a whole server
+#   sql       tests/sql/*.sh: crash and recovery tests of a whole server, PANDO_SQL_PARALLEL at once (as many as
+#             there are processors)
 #
 # Each stage starts from nothing that another one left behind, except that mtr and sql need the
 # plugin and build it when it is not there. Logs: build/logs/test-STAGE.log.
@@ -52,14 +53,29 @@ stage_mtr() {
     scripts/mtr.sh
 }
 
+# As many at once as there are processors: each has servers of its own, and they wait for disks and clocks much of the
+# time. What one says is shown whole when it has ended; after a failure no other one begins.
 stage_sql() {
-    local script
+    local script scripts=()
     need_plugin
     for script in tests/sql/*.sh; do
-        if [ ! -x "$script" ]; then continue; fi
-        say "--- $script"
-        "$script"
+        if [ -x "$script" ]; then scripts+=("$script"); fi
     done
+    printf '%s\0' "${scripts[@]}" | xargs -0 -n 1 -P "${PANDO_SQL_PARALLEL:-$(nproc)}" "$0" --sql-test
+}
+
+run_sql_test() {
+    local script=$1 started=$SECONDS status=0 log
+    log=$LOGS/sql-$(basename "$script" .sh).log
+    "$script" >"$log" 2>&1 </dev/null || status=$?
+    {
+        flock 9
+        say "--- $script"
+        cat "$log"
+        say "--- $script: status $status after $((SECONDS - started)) s"
+    } 9>"$LOGS/sql.lock"
+    # 255 is how xargs is told to begin nothing more.
+    if [ "$status" != 0 ]; then exit 255; fi
 }
 
 # A stage is a process of its own: `set -e` holds inside it (it would not in a function that is part
@@ -80,10 +96,16 @@ main() {
     local stage
     cd "$PANDO_ROOT"
     find_cargo || true
-    if [ "${1:-}" = --stage ]; then
-        "stage_$2"
-        return
-    fi
+    case ${1:-} in
+        --stage)
+            "stage_$2"
+            return
+            ;;
+        --sql-test)
+            run_sql_test "$2"
+            return
+            ;;
+    esac
     if [ $# -gt 0 ]; then
         for stage in "$@"; do
             [[ " ${STAGES[*]} " == *" $stage "* ]] || die "no stage $stage; there are: ${STAGES[*]}"

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use common::{disk, open};
 use pando_storage::vfs::FaultKind;
 use pandodb::{
-    Clustering, Compression, Db, Entry, Error, IndexBuild, IndexPlace, IndexSource, IndexSpec, LockWait,
-    NewIndex, ReadMode, SimVfs, Table, TableSpec, Txn, Vfs,
+    Clustering, Compression, Db, Entry, Error, IndexBuild, IndexPlace, IndexSource, IndexSpec, LockMode,
+    LockWait, LockedRead, NewIndex, ReadMode, SimVfs, Table, TableSpec, Txn, Vfs,
 };
 
 const PATH: &str = "./db/t";
@@ -454,4 +454,29 @@ fn an_index_without_filters_gives_the_same_entries_also_after_a_restart() {
         drop((table, db));
         db = open(&vfs).unwrap();
     }
+}
+
+#[test]
+fn lookups_that_find_their_rows_one_after_another_ask_no_filters() {
+    let vfs = disk(78);
+    let db = open(&vfs).unwrap();
+    db.create_table(&TableSpec { path: PATH.into(), ..TableSpec::default() }).unwrap();
+    let table = db.open_table(PATH).unwrap();
+    let key = |n: u32| format!("{n:06}").into_bytes();
+    let mut txn = db.begin();
+    (0..4000).step_by(2).for_each(|n| txn.put(&table, 0, &key(n), b"v", LockWait::NoWait).unwrap());
+    txn.commit().unwrap();
+    db.checkpoint().unwrap();
+    let mut txn = db.begin();
+    let mut probes_of = |keys: &mut dyn Iterator<Item = u32>, is_there: bool| {
+        let before = db.metrics().filter_probes.get();
+        for n in keys {
+            let found = txn.get_locked(&table, 0, &key(n), LockMode::Exclusive, LockWait::NoWait).unwrap();
+            assert_eq!(matches!(found, LockedRead::Row(_)), is_there, "{n}");
+        }
+        db.metrics().filter_probes.get() - before
+    };
+    assert!((1..=20).contains(&probes_of(&mut (0..4000).step_by(2), true)));
+    // The first one that is not there is not expected; the others are known not to be.
+    assert!(probes_of(&mut (1..4001).step_by(2), false) >= 1998);
 }

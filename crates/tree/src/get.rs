@@ -13,9 +13,18 @@ use crate::version::TreeVersion;
 impl Tree {
     /// The value of `key` at `snapshot`; `None` if there is none or it is deleted.
     pub fn get(&self, key: &[u8], snapshot: Seqno) -> Result<Option<Vec<u8>>> {
+        self.value_of(Lookup::new(key, snapshot), snapshot)
+    }
+
+    /// The same for who has reason to think that there is a value: finding one costs less, finding none may read a block in vain.
+    pub fn get_as_expected(&self, key: &[u8], snapshot: Seqno) -> Result<Option<Vec<u8>>> {
+        self.value_of(Lookup::new(key, snapshot).expected(), snapshot)
+    }
+
+    fn value_of(&self, lookup: Lookup<'_>, snapshot: Seqno) -> Result<Option<Vec<u8>>> {
         let version = self.version.load();
         pause(256);
-        let lookup = Lookup::new(key, snapshot);
+        let key = lookup.key();
         for memtable in version.memtables() {
             let shown = |seqno| !is_hidden(&version, key, seqno, snapshot);
             let found = memtable
@@ -24,7 +33,7 @@ impl Tree {
                 return Ok(value);
             }
             for run in memtable.adopted() {
-                if let Some(found) = run.get(&lookup)? {
+                if let Some(found) = run.get(&lookup.unexpected())? {
                     return Ok((found.kind == Kind::Put && shown(found.seqno)).then_some(found.value));
                 }
             }

@@ -2,6 +2,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod escalation;
+mod expectation;
 pub(crate) mod gap_check;
 pub(crate) mod prepared;
 pub(crate) mod relog;

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::table::entry::check_lengths;
 use crate::table::writes::Writes;
 use crate::table::{Dict, Table};
+use crate::txn::expectation::Expectation;
 
 /// Of a transaction that has spilled, what may still be in memory when it commits: it goes through the log
 /// and the memtables while gates are held.
@@ -81,6 +82,7 @@ pub struct Txn {
     pub(crate) escalated: Vec<DictId>,
     /// Bytes written for which no background work was paid for yet.
     unpaid_bytes: u64,
+    expectation: Expectation,
     pub(crate) phase: Phase,
 }
 
@@ -149,6 +151,7 @@ impl Txn {
             escalate_at: 0,
             escalated: Vec::new(),
             unpaid_bytes: 0,
+            expectation: Expectation::new(),
             phase: Phase::Active,
         }
     }
@@ -176,6 +179,7 @@ impl Txn {
             escalate_at: 0,
             escalated: Vec::new(),
             unpaid_bytes: 0,
+            expectation: Expectation::new(),
             phase,
         }
     }
@@ -360,7 +364,7 @@ impl Txn {
         }
         let seqno = self.snapshot_seqno();
         dict.check_readable(seqno)?;
-        Ok(dict.tree.get(key, seqno)?)
+        self.find(dict, key, seqno)
     }
 
     /// Newest committed version of one key, or the transaction's own; locks nothing.
@@ -372,7 +376,7 @@ impl Txn {
             return Ok(own);
         }
         let newest = self.db.snapshots.take();
-        Ok(dict.tree.get(key, newest.seqno())?)
+        self.find(dict, key, newest.seqno())
     }
 
     /// Locks one key, then reads its newest version. A key without a row stays locked if the transaction
@@ -493,13 +497,22 @@ impl Txn {
     }
 
     /// The newest version of a key that this transaction holds a lock on.
-    pub(crate) fn newest_locked(&self, dict: &Dict, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn newest_locked(&mut self, dict: &Dict, key: &[u8]) -> Result<Option<Vec<u8>>> {
         if let Some(own) = self.own(dict, key)? {
             return Ok(own);
         }
         // The lock keeps others from committing this key now, so the newest version is committed
         // and visible, whatever else is being published.
-        Ok(dict.tree.get(key, Seqno::MAX)?)
+        self.find(dict, key, Seqno::MAX)
+    }
+
+    fn find(&mut self, dict: &Dict, key: &[u8], seqno: Seqno) -> Result<Option<Vec<u8>>> {
+        let found = match self.expectation.is_expected(dict.id) {
+            true => dict.tree.get_as_expected(key, seqno)?,
+            false => dict.tree.get(key, seqno)?,
+        };
+        self.expectation.note(dict.id, found.is_some());
+        Ok(found)
     }
 
     /// Gives back a lock that was taken for a row that turned out not to match (READ COMMITTED).

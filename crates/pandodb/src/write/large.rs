@@ -69,7 +69,7 @@ impl Txn {
     /// Of a row whose key the transaction has locked: `new` is what it becomes, `None`: it is deleted; `put` are the values that it
     /// did not refer to before. Errors: those of reading; the row is to refer to a value that is neither its own nor new.
     pub(super) fn change_large<'a>(
-        &self,
+        &mut self,
         table: &Table,
         key: &[u8],
         new: Option<&[u8]>,

@@ -118,6 +118,7 @@ impl Run {
         let expected = self.world.model.get(&key, snapshot);
         let found = self.world.tree.get(&key, snapshot).unwrap();
         assert_eq!(found.as_deref(), expected, "get {key:?} at {snapshot}");
+        assert_eq!(self.world.tree.get_as_expected(&key, snapshot).unwrap(), found, "{key:?} at {snapshot}");
         let is_there = self.world.model.get(&key, self.world.last).is_some();
         assert_eq!(self.world.tree.has_as_expected(&key).unwrap(), is_there, "{key:?}");
     }
