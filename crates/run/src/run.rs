@@ -191,16 +191,25 @@ impl Run {
         if end - first > segments_max {
             return self.estimate(lo, hi);
         }
-        let mut rows = index.of_range(first, end).rows;
-        if let Some(key) = lo.filter(|key| index.first_key(first) < *key) {
-            rows -= self.lower_bound(&index, first, key)? as u64;
-        }
-        if let Some(key) = hi.filter(|key| *key <= &self.meta.max_key[..]) {
-            let last = end - 1;
-            rows =
-                rows.saturating_sub((index.entry(last).rows() - self.lower_bound(&index, last, key)?) as u64);
-        }
         let all = index.of_range(first, end);
+        let (lo, hi) =
+            (lo.filter(|key| index.first_key(first) < *key), hi.filter(|key| *key <= &self.meta.max_key[..]));
+        let mut rows = all.rows;
+        if end - first == 1 {
+            if lo.is_some() || hi.is_some() {
+                let [below, last] = self.lower_bounds(&index, first, [lo, hi])?;
+                rows = last.unwrap_or(rows as usize).saturating_sub(below.unwrap_or(0)) as u64;
+            }
+        } else {
+            if let Some(key) = lo {
+                rows -= self.lower_bound(&index, first, key)? as u64;
+            }
+            if let Some(key) = hi {
+                let last = end - 1;
+                let above = index.entry(last).rows() - self.lower_bound(&index, last, key)?;
+                rows = rows.saturating_sub(above as u64);
+            }
+        }
         let share = |of: u64| (u128::from(of) * u128::from(rows) / u128::from(all.rows.max(1))) as u64;
         Ok(Estimate { rows, bytes: share(all.raw_bytes), tombstones: share(all.tombstones) })
     }
@@ -261,13 +270,32 @@ impl Run {
 
     /// The first record of segment `number` whose key is `key` or greater.
     fn lower_bound(&self, index: &Index, number: usize, key: &[u8]) -> Result<usize> {
+        let [row] = self.lower_bounds(index, number, [Some(key)])?;
+        Ok(row.unwrap_or(0))
+    }
+
+    /// The same of several keys, for which the block is looked up once. `None`: of no key.
+    fn lower_bounds<const N: usize>(
+        &self,
+        index: &Index,
+        number: usize,
+        keys: [Option<&[u8]>; N],
+    ) -> Result<[Option<usize>; N]> {
+        let mut rows = [None; N];
+        let of_keys = rows.iter_mut().zip(keys).filter_map(|(row, key)| Some((row, key?)));
         match self.segment_block(index, number)? {
             Block::Packed(block) if !self.context.cache.is_worth_decoding(&block, 1) => {
-                let row = block.packed.lower_bound(key, index.first_key(number));
-                row.map_err(|e| self.damaged(index.entry(number).place.offset, e))
+                for (row, key) in of_keys {
+                    let found = block.packed.lower_bound(key, index.first_key(number));
+                    *row = Some(found.map_err(|e| self.damaged(index.entry(number).place.offset, e))?);
+                }
             }
-            block => Ok(self.decoded(index, number, block)?.lower_bound(key)),
+            block => {
+                let segment = self.decoded(index, number, block)?;
+                of_keys.for_each(|(row, key)| *row = Some(segment.lower_bound(key)));
+            }
         }
+        Ok(rows)
     }
 
     /// A cursor over all its records, not positioned yet.

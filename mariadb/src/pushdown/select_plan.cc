@@ -214,6 +214,42 @@ static bool are_few_by_unique_key(const TABLE *table, Item *conditions)
   return rows_by_unique_key(table, parts) <= ROWS_BY_KEY_FEW;
 }
 
+/* Whether an integer column of the table is compared with integers: a scan takes that, whatever they are. */
+static bool compares_integers(const TABLE *table, Item *condition)
+{
+  if (condition->type() == Item::COND_ITEM)
+  {
+    Item_cond *cond= static_cast<Item_cond *>(condition);
+    List_iterator_fast<Item> parts(*cond->argument_list());
+    while (Item *part= parts++)
+      if (!compares_integers(table, part))
+        return false;
+    return cond->functype() == Item_func::COND_AND_FUNC;
+  }
+  if (condition->type() != Item::FUNC_ITEM)
+    return false;
+  Item_func *function= static_cast<Item_func *>(condition);
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+    break;
+  default:
+    return false;
+  }
+  Item *column= function->arguments()[0], *constant= function->arguments()[1];
+  if (column->basic_const_item())
+    std::swap(column, constant);
+  if (column->cols() != 1 || column->real_item()->type() != Item::FIELD_ITEM || !constant->basic_const_item() || constant->cmp_type() != INT_RESULT)
+    return false;
+  const Field *field= static_cast<Item_field *>(column->real_item())->field;
+  const bool is_integer= dynamic_cast<const Type_handler_general_purpose_int *>(field->type_handler());
+  return field->table == table && field->stored_in_db() && is_integer;
+}
+
 /* Rows of one table, as they come: whether the server asks conditions of all of them that a scan does not take (pushdown_filter.h). Then the engine looks
    for those that are left, and sorts them as a scan gives them. */
 static bool has_conditions_of_server(THD *thd, SELECT_LEX *select)
@@ -221,7 +257,7 @@ static bool has_conditions_of_server(THD *thd, SELECT_LEX *select)
   TABLE *table= select->leaf_tables.head()->table;
   Item *conditions= select->join->conds;
   if (!conditions || !table || table->s->primary_key >= MAX_KEY || has_limit(select->master_unit()->global_parameters()->limit_params) ||
-      is_stored_by_statement(thd) || are_few_by_unique_key(table, conditions))
+      is_stored_by_statement(thd) || compares_integers(table, conditions) || are_few_by_unique_key(table, conditions))
     return false;
   const KEY &key= table->key_info[table->s->primary_key];
   for (uint i= 0; i < key.user_defined_key_parts; i++)

@@ -7,6 +7,7 @@ table of transactions says; the time that takes does not matter. Events:
     ("answer", session, answer)     it, or one that waited, is answered
 """
 
+import threading
 import time
 
 from sqlkit.client import SqlError
@@ -21,11 +22,42 @@ class Stuck(Exception):
     """A statement neither answers nor waits for a lock, or everybody waits."""
 
 
+class _Waiters:
+    """The sessions of a server that wait for a lock, by the engine's table of transactions, for all players of the server: if
+    each read InnoDB's by itself, none of them would ever leave it in peace for as long as it needs to be renewed."""
+
+    _of_servers, _guard = {}, threading.Lock()
+
+    def __init__(self, engine):
+        self._table, self._pause_s = f"information_schema.{engine}_TRX", _INNODB_PAUSE_S if engine.upper() == "INNODB" else 0
+        self._lock = threading.Lock()
+        self._began = self._ended = float("-inf")
+        self._sessions = set()
+
+    @classmethod
+    def of(cls, server, engine):
+        with cls._guard:
+            return cls._of_servers.setdefault((server.socket, engine), cls(engine))
+
+    def now(self, control):
+        """Those who wait at a moment after this is called."""
+        called = time.monotonic()
+        with self._lock:
+            if self._began <= called:
+                time.sleep(max(0, self._ended + self._pause_s - time.monotonic()))
+                self._began = time.monotonic()
+                rows = control.query(f"SELECT trx_mysql_thread_id FROM {self._table} WHERE trx_state = 'LOCK WAIT'").rows
+                self._ended = time.monotonic()
+                self._sessions = {int(row[0]) for row in rows}
+            return self._sessions
+
+
 class Player:
     """One engine with its own table and sessions."""
 
     def __init__(self, server, engine, table, sessions, level):
         self.engine, self.table = engine, table
+        self._waiters = _Waiters.of(server, engine)
         self._control = server.connect("test", timeout=_PATIENCE_S)
         self._sessions = [server.connect("test", timeout=_PATIENCE_S) for _ in range(sessions)]
         self._pending = {}
@@ -119,11 +151,7 @@ class Player:
         silent = [session for session in self._pending if not self._answered(session)]
         if not silent:
             return True
-        if self.engine.upper() == "INNODB":
-            time.sleep(_INNODB_PAUSE_S)
-        rows = self._control.query("SELECT trx_mysql_thread_id FROM information_schema."
-                                   f"{self.engine}_TRX WHERE trx_state = 'LOCK WAIT'").rows
-        waiting = {int(row[0]) for row in rows}
+        waiting = self._waiters.now(self._control)
         # In this order: who has answered since does not wait any more.
         return all(self._sessions[session].thread_id in waiting or self._answered(session) for session in silent)
 
