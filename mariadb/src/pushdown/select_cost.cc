@@ -79,6 +79,8 @@ struct Source
   TABLE *table= nullptr;
   SELECT_LEX *select= nullptr;
   double all= 0, by_range= 0;
+  /* What the server pays for each of `by_range`. */
+  double each_ns= SERVER_LOOKUP_NS;
   /* What conditions that keys know of leave, also where it is so much that all rows are read. */
   double left= 0;
   bool is_outer= false, is_derived= false, is_used= false;
@@ -127,7 +129,7 @@ private:
   void join_with(Item_subselect *item, Item *left);
   bool join_with_groups(Item_in_subselect *item);
   void pay_units(SELECT_LEX *select);
-  void find_ranges(Source *source);
+  void find_ranges(Source *source, bool compares_texts);
   double cost_of_texts(const Source &source);
   std::vector<Item *> conditions_of(SELECT_LEX *select, TABLE_LIST *list);
   bool is_known(const Field *field, const Tables &before) const;
@@ -416,7 +418,7 @@ double Join_cost::cost_of_texts(const Source &source)
   return source.all * of_row;
 }
 
-void Join_cost::find_ranges(Source *source)
+void Join_cost::find_ranges(Source *source, bool compares_texts)
 {
   TABLE *table= source->table;
   if (source->all < RANGES_ROWS_MIN || !table->s->keys || table->file->partition_ht() != hton)
@@ -432,6 +434,9 @@ void Join_cost::find_ranges(Source *source)
   const Rows_of_ranges rows= rows_of_ranges(m_thd, table, parts);
   source->by_range= std::min(source->all, rows.read);
   source->left= std::min(source->all, rows.left);
+  /* Of numbers the engine leaves out what zones and parts show not to match, which its cost here does not know; of texts hardly ever. */
+  if (rows.is_covering && compares_texts)
+    source->each_ns= SERVER_ENTRY_NS;
 }
 
 void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
@@ -454,8 +459,9 @@ void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
     source.is_outer|= is_outer_joined(nest);
   list->table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
   source.all= source.by_range= source.left= double(list->table->file->stats.records);
-  m_engine+= cost_in_engine(source.all) + cost_of_texts(source);
-  find_ranges(&source);
+  const double of_texts= cost_of_texts(source);
+  m_engine+= cost_in_engine(source.all) + of_texts;
+  find_ranges(&source, of_texts > 0);
   m_sources.push_back(source);
 }
 
@@ -651,9 +657,10 @@ Way Join_cost::way_from(Source *first)
       cost.server+= made;
       way.made+= made < next->whole ? 0 : made;
     }
+    const bool is_first= before.empty();
     before.push_back(next->table);
     if (fewest < next->all)
-      cost.server+= cost.rows * std::max(1.0, fewest) * SERVER_LOOKUP_NS;
+      cost.server+= cost.rows * std::max(1.0, fewest) * (is_first ? next->each_ns : SERVER_LOOKUP_NS);
     else
       cost.server+= next->all * SERVER_SCAN_NS + (cost.rows > 1 ? cost.rows * next->all * SERVER_COMPARE_NS : 0);
     const double rows= fewest < next->all ? fewest : next->left;

@@ -9,7 +9,7 @@
 namespace pando {
 
 /* What a way of reading costs, in nanoseconds (docs/decisions/0010-whole-queries.md). */
-constexpr double SERVER_SCAN_NS= 300, SERVER_LOOKUP_NS= 1000, SERVER_SORTED_NS= 400;
+constexpr double SERVER_SCAN_NS= 300, SERVER_LOOKUP_NS= 1000, SERVER_ENTRY_NS= 300, SERVER_SORTED_NS= 400;
 constexpr double ENGINE_ROW_NS= 2, ENGINE_COLUMN_NS= 3, ENGINE_TABLE_NS= 60000, ENGINE_SORTED_NS= 200;
 /* A text that is compared, of a collation that orders bytes, and of another, of which a key is made. */
 constexpr double ENGINE_BYTES_NS= 15, ENGINE_TEXT_NS= 40;

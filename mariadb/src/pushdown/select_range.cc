@@ -99,7 +99,7 @@ static bool may_have_ranges(const TABLE *table, const std::vector<Item *> &condi
 Rows_of_ranges rows_of_ranges(THD *thd, TABLE *table, const std::vector<Item *> &conditions)
 {
   const double infinity= std::numeric_limits<double>::infinity();
-  const Rows_of_ranges none= {infinity, infinity};
+  const Rows_of_ranges none= {infinity, infinity, false};
   if (!may_have_ranges(table, conditions))
     return none;
   Item *asked= to_be_asked_about(thd, conditions);
@@ -121,7 +121,10 @@ Rows_of_ranges rows_of_ranges(THD *thd, TABLE *table, const std::vector<Item *> 
   if (found == SQL_SELECT::IMPOSSIBLE_RANGE)
     rows.read= 0;
   else if (found == SQL_SELECT::OK && ranges->quick)
+  {
     rows.read= double(ranges->quick->records);
+    rows.is_covering= ranges->quick->get_type() == QUICK_SELECT_I::QS_TYPE_RANGE && table->covering_keys.is_set(ranges->quick->index);
+  }
   rows.left= std::min(rows.read, double(table->opt_range_condition_rows));
   delete ranges;
   return rows;

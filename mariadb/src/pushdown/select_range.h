@@ -22,6 +22,8 @@ struct Rows_of_ranges
   double read;
   /* That some key's ranges hold, if it knows of any. */
   double left;
+  /* Whether the entries of that key have all that the SELECT wants of a row. */
+  bool is_covering;
 };
 
 /* What the server stores for that, it finds again for itself later. */
