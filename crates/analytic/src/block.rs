@@ -83,6 +83,9 @@ pub struct Block {
     pub rollup: Option<Vec<bool>>,
     /// Columns that no group names, of which each group has one value all the same: those of a table one of whose unique keys is among the groups.
     pub determined: Vec<Slot>,
+    /// Of a block that is a whole query of one table: whether a group whose rows have texts that are equal, and not the same, shows that of
+    /// its first row in the order of the table. Otherwise such a query is given back.
+    pub first_stands: bool,
     /// Taken together with these, one after the other; their outputs are in the same order.
     pub others: Vec<Other>,
 }

@@ -166,6 +166,7 @@ impl<'a> Reader<'a> {
                     false => None,
                 },
                 determined: reader.list(Self::small)?,
+                first_stands: reader.flag()?,
                 others: reader.list(Self::other)?,
             })
         })

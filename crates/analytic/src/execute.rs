@@ -4,6 +4,7 @@
 
 mod any_rows;
 mod first_different;
+pub(crate) mod first_texts;
 mod joins;
 mod operators;
 
@@ -60,6 +61,8 @@ pub(crate) struct Run<'a> {
     /// What an order of which the first rows are wanted says of a column of that part.
     pub first: Option<First>,
     pub repeated: Repeated,
+    /// See [`crate::Block::first_stands`].
+    pub first_stands: bool,
 }
 
 /// The column, and whether each row of that part is one of those that are sorted.

@@ -238,6 +238,19 @@ impl Groups {
         Ok(upper)
     }
 
+    /// The words of all groups.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The groups if they had these words: those that have the same are one.
+    pub(crate) fn united(mut self, shape: &Shape, words: Vec<u64>, budget: &Budget) -> Result<Groups> {
+        self.words = words;
+        let mut united = Groups::new(shape);
+        united.merge(shape, self, budget)?;
+        Ok(united)
+    }
+
     /// Adds another thread's.
     pub(crate) fn merge(&mut self, shape: &Shape, other: Groups, budget: &Budget) -> Result<()> {
         let groups = match shape.is_one {

@@ -101,19 +101,24 @@ impl Keys {
         }
         let bytes = size_of_val(words) + words.len() / self.words * 24;
         budget.take(bytes)?;
-        let mut firsts = words.to_vec();
-        let mut at = 0;
+        let firsts = self.firsts_of(words);
+        let mut seen = HashSet::with_capacity(words.len() / self.words);
+        let has_equal = !firsts.chunks(self.words).all(|words| seen.insert(words));
+        drop(seen);
+        budget.release(bytes);
+        Ok(has_equal)
+    }
+
+    /// The words of rows as they would be if the first text that was known stood for all that are equal to it.
+    pub(crate) fn firsts_of(&self, words: &[u64]) -> Vec<u64> {
+        let (mut firsts, mut at) = (words.to_vec(), 0);
         for part in &self.parts {
             if let KeyPart::Text(interner) = part {
                 interner.give_firsts(firsts.iter_mut().skip(at).step_by(self.words));
             }
             at += part.words();
         }
-        let mut seen = HashSet::with_capacity(words.len() / self.words);
-        let has_equal = !firsts.chunks(self.words).all(|words| seen.insert(words));
-        drop(seen);
-        budget.release(bytes);
-        Ok(has_equal)
+        firsts
     }
 
     /// The words of all rows, row after row. Without `adds`, a row with a text that is not known has a number that no

@@ -263,6 +263,7 @@ impl Query {
             counts: &counts,
             filters: Vec::new(),
             first: None,
+            first_stands: self.block.first_stands && self.block.others.is_empty(),
             repeated: Repeated::of(&plan, &|a, b| match (tables.get(a), tables.get(b)) {
                 (Some(a), Some(b)) => a.is_same_as(b),
                 _ => false,

@@ -15,6 +15,7 @@ use pandodb::on_threads;
 use crate::column::{Batch, Column, Kind, UNSUPPORTED};
 use crate::concat::Shown;
 use crate::eval::{Eval, Result};
+use crate::execute::first_texts::is_of_one_scan;
 use crate::execute::{with_slots, Pipeline, Run};
 use crate::expr::{Expr, Function, Slot, Texts};
 use crate::groups::{Groups, Shape, Told};
@@ -33,6 +34,8 @@ pub(crate) struct Gathering<'a> {
     groups: usize,
     /// Which of these each aggregate looks at.
     arguments: Vec<Vec<usize>>,
+    /// Of texts that are equal, that of the first row stands for the group.
+    pub(crate) first_stands: bool,
 }
 
 impl Gathering<'_> {
@@ -48,6 +51,17 @@ impl Gathering<'_> {
 
     pub(crate) fn columns(&self, eval: Eval<'_>, batch: &Batch) -> Result<Vec<Arc<Column>>> {
         self.computed.iter().map(|expr| eval.column(expr, batch)).collect()
+    }
+
+    /// Whether something depends on the order of the rows, as a sum of DOUBLEs does.
+    pub(crate) fn is_of_order(&self) -> bool {
+        let kind = |told: &crate::plan::Told| told.of.as_ref().map_or(Kind::Signed, Expr::kind);
+        self.told.iter().any(|told| told.function.is_of_order(kind(told)))
+    }
+
+    /// Those of what the rows are groups of.
+    pub(crate) fn columns_of_groups(&self, eval: Eval<'_>, batch: &Batch) -> Result<Vec<Arc<Column>>> {
+        self.computed[..self.groups].iter().map(|expr| eval.column(expr, batch)).collect()
     }
 
     fn keys(&self, texts: &Texts) -> Result<Keys> {
@@ -123,7 +137,8 @@ impl Run<'_> {
             }
             arguments.push(of_told);
         }
-        Ok(Gathering { pipeline, told, is_one, computed, groups: groups.len(), arguments })
+        let first_stands = self.first_stands && is_of_one_scan(input);
+        Ok(Gathering { pipeline, told, is_one, computed, groups: groups.len(), arguments, first_stands })
     }
 
     /// All groups, in memory.
@@ -146,17 +161,18 @@ impl Run<'_> {
         Ok((all, shape))
     }
 
+    fn groups_in_memory(&mut self, of: &Gathering<'_>, budget: &Budget) -> Result<Batch> {
+        let (all, shape) = self.gathered(of, budget)?;
+        self.with_first_texts(of, all, &shape, budget)?.finish(&shape, budget, self.eval())
+    }
+
     pub(crate) fn fold_gathering<S: Send>(
         &mut self,
         of: &Gathering<'_>,
         begin: impl Fn() -> S + Sync,
         step: impl Fn(&mut S, Batch) -> Result<()> + Sync,
     ) -> Result<Vec<S>> {
-        // The order in which DOUBLEs are added up is that of the rows.
-        let is_ordered = of
-            .told
-            .iter()
-            .any(|told| told.function.is_of_order(told.of.as_ref().map_or(Kind::Signed, Expr::kind)));
+        let is_ordered = of.is_of_order();
         let (threads, was_alone) = (self.threads, self.is_alone);
         if is_ordered {
             self.threads = 1;
@@ -176,14 +192,12 @@ impl Run<'_> {
     ) -> Result<Vec<Chunk>> {
         let of = self.gathering(input, groups, told, is_one)?;
         let Some(spill) = self.spill.filter(|_| !is_one) else {
-            let (all, shape) = self.gathered(&of, self.budget)?;
-            return Ok(held(all.finish(&shape, self.budget, self.eval())?));
+            return Ok(held(self.groups_in_memory(&of, self.budget)?));
         };
         let before = (self.rows_met, self.counts.rows());
         {
             let budget = Budget::part(self.budget, self.budget.allowance());
-            let result = self.gathered(&of, &budget);
-            match result.and_then(|(all, shape)| all.finish(&shape, &budget, self.eval())) {
+            match self.groups_in_memory(&of, &budget) {
                 Err(Failure::GivenBack(Why::Memory)) => {}
                 Err(failure) => return Err(failure),
                 Ok(batch) => {

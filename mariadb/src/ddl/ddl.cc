@@ -149,8 +149,9 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     warn_of_error(ha_thd());
     return HA_WRONG_CREATE_OPTION;
   }
+  /* The server prints the number: "No more room in record file" is no word for a table that cannot be made. */
   if (int error= fail(status))
-    return error;
+    return error == HA_ERR_RECORD_FILE_FULL ? ENOSPC : error;
   /* The server leaves its file to engines that can discover tables. */
   if (writes_file && share->write_frm_image())
   {

@@ -280,18 +280,73 @@ static bool is_grouped_by_condition(const SELECT_LEX *select)
   return false;
 }
 
-/* Whether the server may read the rows of a table in another order than that of its first key: through another one, or backwards. */
+/* Whether partitions one after the other have the rows in the order of the primary key. */
+static bool are_partitions_in_order(TABLE *table)
+{
+  partition_info *parts= table->part_info;
+  if (!parts)
+    return true;
+  if (parts->part_type != RANGE_PARTITION || parts->is_sub_partitioned() || parts->num_part_fields != 1 || table->s->primary_key >= MAX_KEY)
+    return false;
+  const KEY_PART_INFO &first= table->key_info[table->s->primary_key].key_part[0];
+  return parts->part_field_array[0]->field_index == first.field->field_index && !(first.key_part_flag & HA_REVERSE_SORT) &&
+         (parts->column_list || parts->part_expr->get_monotonicity_info() != NON_MONOTONIC);
+}
+
+/* The columns for whose sake a key may be read: those of conditions, groups, orders, and of different rows. What is only computed of the rows is in the entries
+   of a key or not. */
+static List<Item_field> columns_that_lead(const SELECT_LEX *select)
+{
+  const JOIN *join= select->join;
+  List<Item_field> columns;
+  const auto add= [&columns](Item *item) {
+    if (item)
+      item->walk(&Item::collect_item_field_processor, false, &columns);
+  };
+  add(join->conds);
+  add(join->having);
+  for (const ORDER *one= join->group_list; one; one= one->next)
+    add(*one->item);
+  for (const ORDER *one= join->order; one; one= one->next)
+    add(*one->item);
+  List_iterator_fast<Item> items(const_cast<SELECT_LEX *>(select)->item_list);
+  while (Item *item= items++)
+    if (select->options & SELECT_DISTINCT)
+      add(item);
+  return columns;
+}
+
+/* Whether a column of the key is asked for in descending order. */
+static bool descends_by(const SELECT_LEX *select, const KEY &key)
+{
+  const auto is_part= [&key](const Item *item) {
+    const Item *of= const_cast<Item *>(item)->real_item();
+    return of->type() == Item::FIELD_ITEM && std::any_of(key.key_part, key.key_part + key.user_defined_key_parts, [of](const KEY_PART_INFO &part) {
+             return part.field->field_index == static_cast<const Item_field *>(of)->field->field_index;
+           });
+  };
+  for (const ORDER *orders : {select->join->order, select->join->group_list})
+    for (const ORDER *one= orders; one; one= one->next)
+      if (one->direction == ORDER::ORDER_DESC && is_part(*one->item))
+        return true;
+  return false;
+}
+
+/* Whether the server may read the rows of a table in another order than that of its first key, partition by partition: through another one, backwards, or,
+   where a range of the key leads into several partitions, in the order of the key. */
 static bool may_read_in_another_order(const SELECT_LEX *select, TABLE *table)
 {
-  bool descends= false;
-  for (const ORDER *one= select->join->order; one; one= one->next)
-    descends|= one->direction == ORDER::ORDER_DESC;
-  for (const ORDER *one= select->join->group_list; one; one= one->next)
-    descends|= one->direction == ORDER::ORDER_DESC;
+  List<Item_field> columns= columns_that_lead(select);
   for (uint i= 0; i < table->s->keys; i++)
-    if (bitmap_is_set(table->read_set, table->key_info[i].key_part[0].field->field_index) &&
-        (descends || i != table->s->primary_key))
+  {
+    const Field *first= table->key_info[i].key_part[0].field;
+    bool is_led_to= false;
+    List_iterator_fast<Item_field> each(columns);
+    while (const Item_field *column= each++)
+      is_led_to|= column->field && column->field->field_index == first->field_index;
+    if ((is_led_to || table->covering_keys.is_set(i)) && (i != table->s->primary_key || descends_by(select, table->key_info[i]) || !are_partitions_in_order(table)))
       return true;
+  }
   return false;
 }
 
@@ -301,6 +356,33 @@ bool Select_translator::knows_order_of_rows() const
   TABLE *const table= m_select->leaf_tables.elements == 1 ? m_select->leaf_tables.head()->table : nullptr;
   return table && !m_select->first_inner_unit() && !is_grouped_by_condition(m_select) && !may_read_in_another_order(m_select, table) &&
          (!m_select->group_list.elements || m_select->join->tmp_table_param.quick_group);
+}
+
+/* Whether the server keeps what this is of in a temporary table as it met it first: it sorts rows by what may be longer. There a CHAR has its spaces, which count
+   where nothing is padded: 'ss' and 'ß' are not equal then. */
+static bool is_short_text(const Item *item)
+{
+  if (item->cmp_type() != STRING_RESULT)
+    return true;
+  return !(item->collation.collation->state & MY_CS_NOPAD) && (!dynamic_cast<const Type_handler_blob_common *>(item->type_handler()) && item->max_char_length() <= CONVERT_IF_BIGGER_TO_BLOB);
+}
+
+/* Whether groups of texts that are equal, and not the same, show that of the first row in the order of the table: the server has no other order of the rows,
+   and writes a group into a temporary table when it meets the first one (`end_update`). */
+bool Select_translator::shows_first_texts() const
+{
+  const JOIN *join= m_select->join;
+  if ((m_select->options | join->select_options) & (SELECT_BIG_RESULT | OPTION_BUFFER_RESULT) || m_select->olap == ROLLUP_TYPE ||
+      m_select->have_window_funcs() || m_select->outer_select() || m_select->master_unit()->is_unit_op() || !knows_order_of_rows())
+    return false;
+  for (const ORDER *group= join->group_list; group; group= group->next)
+    if (!is_short_text(*group->item))
+      return false;
+  List_iterator_fast<Item> items(m_select->item_list);
+  while (const Item *item= items++)
+    if ((m_select->options & SELECT_DISTINCT) && !is_short_text(item))
+      return false;
+  return true;
 }
 
 /* Where it is asked how far the sum in another order may lie, so far up or down. */

@@ -405,6 +405,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   B::small(to, block.order_count);
   *to+= block.order + limit + of_rollup;
   put_determined(select, block.from, to);
+  B::byte(to, use == Use::TOP && shows_first_texts());
   B::small(to, 0); /* no others */
   return true;
 }

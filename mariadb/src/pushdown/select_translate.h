@@ -301,6 +301,7 @@ private:
   bool extreme(Item_sum *sum, Item *argument, Said *of);
   bool of_moments(Item_sum *sum, PandoFunction function, Said *said);
   bool knows_order_of_rows() const;
+  bool shows_first_texts() const;
   void bend(const Item_sum *sum, PandoFunction function, const Said &of, Said *said);
   bool of_bits(Item_sum *sum, Said *said);
   bool as_real(Item *argument, Said *of);

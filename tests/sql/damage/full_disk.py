@@ -97,6 +97,7 @@ def _fill(server, engine, inserts, checks):
         checks.check(clear.search(log), "the log does too", log[-1500:])
     if engine.upper() == "PANDO":
         _errors_name_what_is_full(server, error, checks)
+        _no_table_is_made(server, checks)
     _bulk_load_fails(server, engine, checks)
     _nothing_is_lost(server, engine, inserts, checks, "on the full disk")
 
@@ -120,6 +121,22 @@ def _errors_name_what_is_full(server, error, checks):
             checks.check(met and met.number == 1114 and said in met.message, f"{name} says that the disk is full", str(met))
             checks.check(re.search(r"no space left.* \./\S+ at offset", told), "SHOW WARNINGS names the file within the data directory",
                          told)
+
+
+def _no_table_is_made(server, checks):
+    """The server prints the engine's number; one of its own has misleading words."""
+    names, error = [f"extra{number}" for number in range(200)], None
+    with server.connect(DATABASE, timeout=_ANSWER_SECONDS) as session:
+        for position, name in enumerate(names):
+            try:
+                session.query(f"CREATE TABLE {name} (id INT PRIMARY KEY, a INT, b INT, KEY (a), KEY (b), KEY (a, b)) ENGINE=PANDO")
+            except SqlError as met:
+                error, names = met, names[:position]
+                break
+        checks.check(error and re.search(r"[Nn]o space left|is full|disk full", error.message), f"CREATE TABLE says that the disk is full ({error})",
+                     str(error))
+        for name in names:
+            session.query(f"DROP TABLE {name}")
 
 
 def _bulk_load_fails(server, engine, checks):

@@ -10,6 +10,7 @@ use pando_query::{Failure, Why};
 
 use crate::column::Batch;
 use crate::eval::{Eval, Result};
+use crate::execute::first_texts::is_of_one_scan;
 use crate::execute::{Pipeline, Run, Source};
 use crate::expr::{Expr, Slot};
 use crate::groups::Groups;
@@ -19,15 +20,6 @@ use crate::spill::Chunk;
 
 /// So many rows of tables are looked at.
 const ROWS_LOOKED_AT: usize = 1 << 16;
-
-/// Whether its first rows cost no more than to read them.
-fn is_of_one_scan(plan: &Plan) -> bool {
-    match plan {
-        Plan::Scan { .. } => true,
-        Plan::Filter(input, _) | Plan::Project(input, _) => is_of_one_scan(input),
-        _ => false,
-    }
-}
 
 impl Run<'_> {
     /// Some of the different rows of a plan without an order; `plan` makes them of `input`.

@@ -1,8 +1,9 @@
 //! The first rows of an order, of tables and of joins.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-use pando_analytic::{Block, Comparison, Expr, Kind, Operation, Outcome, Value};
+use pando_analytic::{Block, Comparison, Expr, Function, Kind, Operation, Outcome, Value};
 use pando_query::Why;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -213,4 +214,49 @@ fn rows_whose_order_is_open_are_given_back() {
     let both = block(vec![(id(0), false), (near(number(), 5.0), false)], 2, 4);
     assert_eq!(ask(&world, &both), ids(2..6));
     assert!(given_back(block(vec![(text(0), false), (near(real(id(0)), 5.0), false)], 0, 4)));
+}
+
+/// Groups of texts that are equal, and not the same, of one table.
+#[test]
+fn the_first_row_of_a_table_gives_a_group_its_text_where_that_is_known() {
+    let world = seeded(19);
+    let constant_text = |text: &str| Expr::Constant(Value::Text(text.into()), TEXT);
+    // NULL is not less.
+    let below = |bound: i128| compare(Comparison::Less, number(0), constant(bound));
+    let whens = vec![(below(-10), constant_text("one")), (below(10), constant_text("ONE"))];
+    let group = Expr::Case(TEXT, whens, Box::new(constant_text("Two")));
+    let block = |first_stands: bool| Block {
+        from: vec![from(&world, 0)],
+        groups: vec![group.clone(), text(0)],
+        is_grouped: true,
+        outputs: outputs(vec![
+            group.clone(),
+            text(0),
+            aggregate(Function::Rows, Kind::Signed, None),
+            aggregate(Function::Max, Kind::Unsigned, Some(id(0))),
+        ]),
+        first_stands,
+        ..Block::default()
+    };
+    assert!(matches!(outcome(&world, &block(false), LIMITS), Outcome::GivenBack(Why::Undetermined)));
+    let mut groups: BTreeMap<(String, &str), (&str, u64, u32)> = BTreeMap::new();
+    for row in &world.rows[0] {
+        let shown = match row.number {
+            Some(number) if number < -10 => "one",
+            Some(number) if number < 10 => "ONE",
+            _ => "Two",
+        };
+        let group = groups.entry((shown.to_lowercase(), row.text)).or_insert((shown, 0, 0));
+        (group.1, group.2) = (group.1 + 1, row.id);
+    }
+    let expected: Vec<String> = groups
+        .iter()
+        .map(|((_, text), (shown, rows, last))| format!("{shown}|{text}|{rows}|{last}"))
+        .collect();
+    assert!(groups.values().any(|group| group.0 == "one") && groups.values().any(|group| group.0 == "ONE"));
+    assert_eq!(sorted(ask(&world, &block(true))), sorted(expected));
+    // Rows of joins come in no order.
+    let joined = Block { from: vec![from(&world, 0), from(&world, 1)], ..block(true) };
+    let joined = Block { filter: Some(equal(id(0), id(1))), ..joined };
+    assert!(matches!(outcome(&world, &joined, LIMITS), Outcome::GivenBack(Why::Undetermined)));
 }
