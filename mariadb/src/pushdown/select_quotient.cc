@@ -289,6 +289,13 @@ static Item *first_of_null_if(Item_func *function)
   return kept && kept->real_item()->type() == Item::SUM_FUNC_ITEM ? kept->real_item() : nullptr;
 }
 
+/* Of a count the server's cache has none in HAVING, and where it is compared with something else than an integer: then groups of rows have NULL. */
+static bool is_lost_count(const Item *first, Item *second, bool is_in_having)
+{
+  const bool is_count= first->type() == Item::SUM_FUNC_ITEM && static_cast<const Item_sum *>(first)->sum_func() == Item_sum::COUNT_FUNC;
+  return is_count && (is_in_having || !second->basic_const_item() || second->cmp_type() != INT_RESULT);
+}
+
 /* NULLIF of numbers, as CASE WHEN first = second THEN NULL ELSE first END. */
 bool Select_translator::null_if(Item_func *function, Said *said)
 {
@@ -301,6 +308,8 @@ bool Select_translator::null_if(Item_func *function, Said *said)
   /* The server has no column of its own for what the answer shows then. */
   if (arguments[1]->with_sum_func() && !first->with_sum_func())
     return refuse("NULLIF of a group and an aggregate");
+  if (is_lost_count(first, arguments[1], m_is_in_having))
+    return refuse("NULLIF of a count");
   Said value;
   std::string is_same;
   if (!expression(first, &value) ||

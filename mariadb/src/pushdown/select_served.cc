@@ -212,11 +212,17 @@ bool Select_translator::leaf(Item **place, bool is_of_group, Server_expression *
   return true;
 }
 
+/* Not of a derived table, whose columns are the engine's. */
+bool Select_translator::is_of_table(const Field *field) const
+{
+  const auto is_of= [field](const Source &source) { return source.table && source.table == field->table && source.number >= 0; };
+  return std::any_of(m_sources.begin(), m_sources.end(), is_of);
+}
+
 bool Select_translator::field_leaf(Item **place, Server_expression *served)
 {
   Field *field= static_cast<Item_field *>(*place)->field;
-  const auto is_of= [field](const Source &source) { return source.table && source.table == field->table && source.number >= 0; };
-  if (std::none_of(m_sources.begin(), m_sources.end(), is_of))
+  if (!is_of_table(field))
     return leaf(place, false, served);
   for (const Server_leaf &known : served->leaves)
     if (known.is_of(field))
@@ -353,6 +359,18 @@ bool Select_translator::function_leaves(Item_func *function, Server_expression *
   return true;
 }
 
+/* Whether NULLIF is of an aggregate, or of a column of a derived table. It keeps its first argument itself, so that nothing can stand in the place of that: something
+   has to stand in the place of NULLIF. */
+bool Select_translator::keeps_a_leaf(const Item_func *function) const
+{
+  if (strcasecmp(function->func_name(), "nullif"))
+    return false;
+  const Item *first= function->arguments()[0];
+  if (first->type() == Item::FIELD_ITEM)
+    return !is_of_table(static_cast<const Item_field *>(first)->field);
+  return first->type() == Item::CACHE_ITEM || first->type() == Item::REF_ITEM || first->type() == Item::SUM_FUNC_ITEM;
+}
+
 bool Select_translator::leaves_of(Item **place, Server_expression *served)
 {
   Nesting nesting(this);
@@ -401,6 +419,8 @@ bool Select_translator::leaves_of(Item **place, Server_expression *served)
     return leaves_of(ref->ref, served);
   }
   case Item::FUNC_ITEM:
+    if (place != served->place() && keeps_a_leaf(static_cast<Item_func *>(item)))
+      return leaf(place, false, served);
     return function_leaves(static_cast<Item_func *>(item), served);
   case Item::COND_ITEM:
   {

@@ -325,6 +325,8 @@ private:
   bool served_as(Item *item, const Value_kind &kind, bool is_condition, bool has_more_digits, Said *said);
   bool leaves_of(Item **place, Server_expression *served);
   bool function_leaves(Item_func *function, Server_expression *served);
+  bool is_of_table(const Field *field) const;
+  bool keeps_a_leaf(const Item_func *function) const;
   bool field_leaf(Item **place, Server_expression *served);
   bool leaf(Item **place, bool is_of_group, Server_expression *served);
   bool is_group(Item *item) const;
