@@ -359,12 +359,16 @@ bool Select_translator::knows_order_of_rows() const
 }
 
 /* Whether the server keeps what this is of in a temporary table as it met it first: it sorts rows by what may be longer. There a CHAR has its spaces, which count
-   where nothing is padded: 'ss' and 'ß' are not equal then. */
+   where nothing is padded: 'ss' and 'ß' are not equal then. In collations of one byte a character that go over a text several times (Czech, Thai) the hash
+   that leads to a group knows texts apart which are equal. */
 static bool is_short_text(const Item *item)
 {
   if (item->cmp_type() != STRING_RESULT)
     return true;
-  return !(item->collation.collation->state & MY_CS_NOPAD) && (!dynamic_cast<const Type_handler_blob_common *>(item->type_handler()) && item->max_char_length() <= CONVERT_IF_BIGGER_TO_BLOB);
+  const CHARSET_INFO *collation= item->collation.collation;
+  if ((collation->state & MY_CS_NOPAD) || (collation->mbmaxlen == 1 && collation->strxfrm_multiply > 1))
+    return false;
+  return (!dynamic_cast<const Type_handler_blob_common *>(item->type_handler()) && item->max_char_length() <= CONVERT_IF_BIGGER_TO_BLOB);
 }
 
 /* Whether groups of texts that are equal, and not the same, show that of the first row in the order of the table: the server has no other order of the rows,
