@@ -316,9 +316,12 @@ static List<Item_field> columns_that_lead(const SELECT_LEX *select)
   return columns;
 }
 
-/* Whether a column of the key is asked for in descending order. */
-static bool descends_by(const SELECT_LEX *select, const KEY &key)
+/* Whether the key may be read backwards: a column of it is asked for in descending order, or has that order itself, and groups ascend. */
+static bool may_be_read_backwards(const SELECT_LEX *select, const KEY &key)
 {
+  if (std::any_of(key.key_part, key.key_part + key.user_defined_key_parts,
+                  [](const KEY_PART_INFO &part) { return part.key_part_flag & HA_REVERSE_SORT; }))
+    return true;
   const auto is_part= [&key](const Item *item) {
     const Item *of= const_cast<Item *>(item)->real_item();
     return of->type() == Item::FIELD_ITEM && std::any_of(key.key_part, key.key_part + key.user_defined_key_parts, [of](const KEY_PART_INFO &part) {
@@ -344,7 +347,7 @@ static bool may_read_in_another_order(const SELECT_LEX *select, TABLE *table)
     List_iterator_fast<Item_field> each(columns);
     while (const Item_field *column= each++)
       is_led_to|= column->field && column->field->field_index == first->field_index;
-    if ((is_led_to || table->covering_keys.is_set(i)) && (i != table->s->primary_key || descends_by(select, table->key_info[i]) || !are_partitions_in_order(table)))
+    if ((is_led_to || table->covering_keys.is_set(i)) && (i != table->s->primary_key || may_be_read_backwards(select, table->key_info[i]) || !are_partitions_in_order(table)))
       return true;
   }
   return false;

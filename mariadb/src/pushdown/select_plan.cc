@@ -214,7 +214,17 @@ static bool are_few_by_unique_key(const TABLE *table, Item *conditions)
   return rows_by_unique_key(table, parts) <= ROWS_BY_KEY_FEW;
 }
 
-/* Whether an integer column of the table is compared with integers: a scan takes that, whatever they are. */
+/* Whether the column can have this value. What it is compared with beyond that a scan does not take. */
+static bool holds_integer(const Field *field, Item *constant)
+{
+  const longlong value= constant->val_int();
+  const ulonglong most= field->get_max_int_value();
+  if (value >= 0 || constant->unsigned_flag)
+    return ulonglong(value) <= most;
+  return !(field->flags & UNSIGNED_FLAG) && ulonglong(-(value + 1)) <= most;
+}
+
+/* Whether an integer column of the table is compared with integers that it can have: a scan takes that. */
 static bool compares_integers(const TABLE *table, Item *condition)
 {
   if (condition->type() == Item::COND_ITEM)
@@ -247,7 +257,7 @@ static bool compares_integers(const TABLE *table, Item *condition)
     return false;
   const Field *field= static_cast<Item_field *>(column->real_item())->field;
   const bool is_integer= dynamic_cast<const Type_handler_general_purpose_int *>(field->type_handler());
-  return field->table == table && field->stored_in_db() && is_integer;
+  return field->table == table && field->stored_in_db() && is_integer && holds_integer(field, constant);
 }
 
 /* Rows of one table, as they come: whether the server asks conditions of all of them that a scan does not take (pushdown_filter.h). Then the engine looks
