@@ -52,8 +52,11 @@ void ha_pando::lock_for(THD *thd, thr_lock_type lock_type)
                    (lock_type == TL_READ_HIGH_PRIORITY && in_lock_tables) ||
                    lock_type == TL_READ_WITH_SHARED_LOCKS || lock_type == TL_READ_SKIP_LOCKED ||
                    lock_type == TL_READ_NO_INSERT || (command != SQLCOM_SELECT && !is_of_handler(command));
+  /* Rows in the wrong partition are looked for by a scan; ALTER TABLE ... CHECK PARTITION is a CHECK TABLE. */
+  const bool is_check= command == SQLCOM_CHECK || (command == SQLCOM_ALTER_TABLE && lock_type == TL_READ_NO_INSERT &&
+                                                   (thd->lex->alter_info.partition_flags & ALTER_PARTITION_ADMIN));
   const bool consistent=
-    command == SQLCOM_CHECKSUM || command == SQLCOM_CREATE_SEQUENCE ||
+    is_check || command == SQLCOM_CHECKSUM || command == SQLCOM_CREATE_SEQUENCE ||
     (command == SQLCOM_ANALYZE && lock_type == TL_READ) ||
     (Transaction::of(thd)->isolation() <= ISO_READ_COMMITTED &&
      (lock_type == TL_READ || lock_type == TL_READ_NO_INSERT) &&
