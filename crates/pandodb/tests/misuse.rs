@@ -235,3 +235,38 @@ fn a_closed_database_has_nothing_of_who_wrote_to_it_too_late() {
     assert_eq!(count(&open(&vfs).unwrap(), A).unwrap(), 10);
     assert!(open(&disk(2)).is_ok());
 }
+
+#[test]
+fn keys_too_long_for_a_file_are_refused_also_of_rows_that_go() {
+    let (vfs, db) = with_table(7, 100);
+    let table = db.open_table(A).unwrap();
+    let long = vec![b'x'; 65_537];
+    let key = b"00000003".as_slice();
+    let mut txn = db.begin();
+    let is_too_long = |result: pandodb::Result<()>| {
+        assert!(
+            matches!(result, Err(Error::Engine(EngineError::TooLong { what: "key", size: 65_537, .. }))),
+            "{result:?}"
+        )
+    };
+    for index in 0..2 {
+        is_too_long(txn.put(&table, index, &long, b"v", LockWait::NoWait));
+        is_too_long(txn.delete(&table, index, &long, LockWait::NoWait));
+    }
+    let of = |rows, index| [Entry { key: rows, ..entry(b"") }, Entry { key: index, ..entry(b"") }];
+    for (old, new) in
+        [(of(&long, key), of(key, key)), (of(key, &long), of(key, key)), (of(key, key), of(key, &long))]
+    {
+        is_too_long(txn.update_row(&table, &old, &new));
+        is_too_long(txn.update_newer_row(&table, &old, &new));
+    }
+    for old in [of(&long, key), of(key, &long)] {
+        is_too_long(txn.delete_row(&table, &old));
+        is_too_long(txn.insert_row(&table, &old));
+    }
+    txn.commit().unwrap();
+    db.checkpoint().unwrap();
+    drop((table, txn, db));
+    let db = open(&vfs).unwrap();
+    assert_eq!(count(&db, A).unwrap(), 100);
+}

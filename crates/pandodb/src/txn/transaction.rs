@@ -547,6 +547,8 @@ impl Txn {
     /// Deletes one key of one dictionary, whether or not it was there: locks it, then writes.
     pub fn delete(&mut self, table: &Table, index: usize, key: &[u8], wait: LockWait) -> Result<()> {
         let dict = self.dict_of(table, index)?;
+        // A tombstone has a key, too: no file with a longer one can be read.
+        check_lengths(key, &[])?;
         self.pay_along(key.len())?;
         self.lock_to_write(dict, key, wait)?;
         self.write_delete(dict, key);
