@@ -61,7 +61,20 @@ stage_sql() {
     for script in tests/sql/*.sh; do
         if [ -x "$script" ]; then scripts+=("$script"); fi
     done
-    printf '%s\0' "${scripts[@]}" | xargs -0 -n 1 -P "${PANDO_SQL_PARALLEL:-$(nproc)}" "$0" --sql-test
+    rm -f "$LOGS"/sql-*.failed
+    if ! printf '%s\0' "${scripts[@]}" | xargs -0 -n 1 -P "${PANDO_SQL_PARALLEL:-$(nproc)}" "$0" --sql-test; then
+        show_failed_sql_tests
+        return 1
+    fi
+}
+
+# Once more, at the very end: what else ran has been printed since.
+show_failed_sql_tests() {
+    local failed
+    for failed in "$LOGS"/sql-*.failed; do
+        say "--- failed: $(basename "$failed" .failed) (the end of build/logs/$(basename "$failed" .failed).log)"
+        tail -n 12 "${failed%.failed}.log" | cut -c 1-400
+    done
 }
 
 run_sql_test() {
@@ -75,7 +88,10 @@ run_sql_test() {
         say "--- $script: status $status after $((SECONDS - started)) s"
     } 9>"$LOGS/sql.lock"
     # 255 is how xargs is told to begin nothing more.
-    if [ "$status" != 0 ]; then exit 255; fi
+    if [ "$status" != 0 ]; then
+        touch "${log%.log}.failed"
+        exit 255
+    fi
 }
 
 # A stage is a process of its own: `set -e` holds inside it (it would not in a function that is part

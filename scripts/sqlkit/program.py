@@ -40,7 +40,7 @@ def show_log(server):
 
 
 def end_wrong(server, problems):
-    """Ends the program with the problems that were found."""
-    print("\n".join(problems), file=sys.stderr)
+    """Ends the program with the problems that were found: they come last, where a log that is cut still has them."""
     show_log(server)
+    print("\n".join(problems), file=sys.stderr)
     raise SystemExit(1)

@@ -137,10 +137,9 @@ def main():
         scene.readers = [Analyst("analyst of the replica", arguments.seed, scene.replica_weather)]
         problems = _run(scene, arguments)
         if problems:
-            print("\n".join(problems), file=sys.stderr)
             for member in (primary, replica):
                 print(f"{member.name}: {member.server.error_log}", file=sys.stderr)
-            program.end_wrong(primary.server, [])
+            program.end_wrong(primary.server, problems)
     print("all held")
     return 0
 

@@ -8,6 +8,8 @@
    than allowed.
 2. Many tables with three keys each, and random statements over all of them. With --tables 20000 that takes a while: time of the
    start, memory and descriptors are printed.
+3. Without any descriptor to be had a statement is refused for that reason, not for another; tables and their .frm stay as they are,
+   and when descriptors are there again, all goes on.
 """
 
 import argparse
@@ -23,6 +25,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
 from sqlkit import engines, program, report
+from sqlkit.client import SqlError
 from sqlkit.server import PrivateServer
 from sqlkit.watched import Watched
 
@@ -150,6 +153,52 @@ def _wander(session, rng, sums, count, watched):
             watched.descriptors()
 
 
+_TABLES_OF_SHORTAGE = {"plain": "", "parts": " PARTITION BY HASH (id) PARTITIONS 3"}
+# The server opens each table's .frm anew for each of them.
+_IN_SHORTAGE = ["SELECT COUNT(*), SUM(v) FROM {}", "ALTER TABLE {} ADD COLUMN w INT, ALGORITHM=INSTANT",
+                "ALTER TABLE {} ADD KEY v (v), ALGORITHM=INPLACE", "UPDATE {} SET v = v"]
+
+
+def _refusal(session, sql):
+    """The error's text; of a success the SQL."""
+    try:
+        session.query(sql)
+    except SqlError as error:
+        return f"{error} " + "; ".join(row[2].decode() for row in session.query("SHOW WARNINGS").rows)
+    return f"done: {sql}"
+
+
+def _no_descriptor(server, checks):
+    with server.connect(timeout=300) as session:
+        session.query("CREATE DATABASE short")
+        session.query("USE short")
+        for name, partitions in _TABLES_OF_SHORTAGE.items():
+            session.query(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT) ENGINE=PANDO{partitions}")
+            session.query(f"INSERT INTO {name} SELECT seq, seq FROM seq_1_to_1000")
+        files = {path: path.read_bytes() for path in (server.data_dir / "short").glob("*.frm")}
+        limits = resource.prlimit(server.pid(), resource.RLIMIT_NOFILE)
+        wrong, refused = [], 0
+        for name in _TABLES_OF_SHORTAGE:
+            for sql in _IN_SHORTAGE:
+                session.query("FLUSH TABLES")
+                resource.prlimit(server.pid(), resource.RLIMIT_NOFILE, (20, limits[1]))
+                said = _refusal(session, sql.format(name))
+                resource.prlimit(server.pid(), resource.RLIMIT_NOFILE, limits)
+                if said.startswith("done"):
+                    continue   # the server had one of its own to give up
+                refused += 1
+                if not any(text in said for text in ("errno: 24", "error 24", "os error 24", "from the .par file")):
+                    wrong.append(f"{sql.format(name)}: {said}")
+        checks.check(refused and not wrong, f"without descriptors statements say what is wanting ({refused} refused)", "; ".join(wrong))
+        checks.check(len(files) == 2 and all(path.exists() and path.read_bytes() == was for path, was in files.items()), "no .frm was touched")
+        found = [_one(session, f"SELECT COUNT(*), SUM(v) FROM {name}") for name in _TABLES_OF_SHORTAGE]
+        checks.check(found == [(1000, 500500)] * 2, "afterwards the rows are there", str(found))
+        for name in _TABLES_OF_SHORTAGE:
+            for sql in _IN_SHORTAGE:
+                session.query(sql.format(name))
+        session.query("DROP DATABASE short")
+
+
 def main():
     arguments = _arguments()
     checks = report.Checks()
@@ -164,6 +213,7 @@ def main():
     with PrivateServer("files", options, plugin=plugin, keep=arguments.keep) as server:
         _partitions(server, arguments, checks)
         _tables(server, arguments, checks)
+        _no_descriptor(server, checks)
         if checks.failed:
             program.show_log(server)
     return 1 if checks.failed else 0

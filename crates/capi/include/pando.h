@@ -4371,6 +4371,14 @@ PandoStatus pando_server_files_get(const struct PandoDb *db,
 uint8_t pando_server_files_are(const struct PandoDb *db, struct PandoBytes path, struct PandoBytes id);
 
 /**
+ * 1: there are partitions of the table at this path, whatever is recorded of its files.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+uint8_t pando_has_partitions(const struct PandoDb *db, struct PandoBytes path);
+
+/**
  * 1: the server's definition with this id is that of a partitioned table, by any name that people know it by.
  *
  * # Safety

@@ -93,6 +93,17 @@ pub unsafe extern "C" fn pando_server_files_are(db: *const PandoDb, path: PandoB
     guard(|| u8::from(db.server_files(&path).is_some_and(|files| files.id() == id)))
 }
 
+/// 1: there are partitions of the table at this path, whatever is recorded of its files.
+///
+/// # Safety
+/// `db` is open, the path is valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_has_partitions(db: *const PandoDb, path: PandoBytes) -> u8 {
+    // SAFETY: the caller vouches for both.
+    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    guard(|| u8::from(db.has_partitions(&path)))
+}
+
 /// 1: the server's definition with this id is that of a partitioned table, by any name that people know it by.
 ///
 /// # Safety

@@ -351,6 +351,7 @@ fn the_files_of_a_partitioned_table_go_where_its_partitions_go() {
     assert_eq!(db.server_files("db/t"), Some(three.clone()));
     assert!(db.has_partitions_of("2"));
     assert!(!db.has_partitions_of("1") && !db.has_partitions_of(""));
+    assert!(db.has_partitions("./db/t") && !db.has_partitions("./db/u") && !db.has_partitions("./db/t#P#a"));
     // All partitions go with the first, and so do the files.
     db.expect_name("./db/u", "2").unwrap();
     assert_eq!(db.names_gone(), [("db/u".to_owned(), "2".to_owned())], "no partition has come there");
@@ -380,7 +381,7 @@ fn the_files_of_a_partitioned_table_go_where_its_partitions_go() {
 
     let db = open(&vfs.crash()).unwrap();
     assert_eq!(db.tables_with_server_files(None), Vec::<String>::new());
-    assert!(!db.has_partitions_of("2"), "the last one is gone");
+    assert!(!db.has_partitions_of("2") && !db.has_partitions("db/u"), "the last one is gone");
     assert_eq!(db.names_gone().len(), 3);
     // The name is somebody's again.
     db.create_table(&spec("./db/t#P#a")).unwrap();

@@ -341,6 +341,11 @@ bool ha_pando::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *i
   Alter_context *context= new (ha_thd()->mem_root)
     Alter_context(m_name.c_str(), altered, info->create_info->tabledef_version);
   info->handler_ctx= context;
+  if (!context->is_recorded() && table_share->tmp_table == NO_TMP_TABLE)
+  {
+    my_error(ER_CANT_OPEN_FILE, MYF(0), altered->s->normalized_path.str, my_errno);
+    return true;
+  }
   context->renamed= renamed_columns(altered, info->alter_info);
   context->sets_foreign_keys= has_own_file(table_share) && table_share->tmp_table == NO_TMP_TABLE;
   if (context->sets_foreign_keys &&

@@ -15,11 +15,12 @@ class Alter_context final : public inplace_alter_handler_ctx
 {
 public:
   Alter_context(const char *path, TABLE *altered, const LEX_CUSTRING &definition)
-    : m_path(path), m_definition(path, altered, definition)
+    : m_path(path), m_definition(path, altered, definition), m_is_recorded(m_definition.read_image(altered->s))
   {
-    m_definition.read_image(altered->s);
   }
   ~Alter_context() override { free_build(); }
+  /* False: the altered table's file cannot be read, so that the catalog would have no image of it (my_errno says why). */
+  bool is_recorded() const { return m_is_recorded; }
   /* Unless it is finished, nothing of the new keys stays. */
   void free_build()
   {
@@ -52,6 +53,7 @@ private:
   std::vector<PandoBytes> m_renamed_views;
   std::string m_path;
   Definition m_definition;
+  bool m_is_recorded;
 };
 
 /* How the engine is told what a key's entries are made of (alter_index.cc). */

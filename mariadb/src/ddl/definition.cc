@@ -152,11 +152,15 @@ bool read_definition_image(TABLE_SHARE *share, Bytes *to)
   return true;
 }
 
-void Definition::read_image(TABLE_SHARE *share)
+bool Definition::read_image(TABLE_SHARE *share)
 {
   Bytes image;
-  if (has_own_file(share) && read_definition_image(share, &image))
-    set_image(image.data(), image.size());
+  if (!has_own_file(share))
+    return true;
+  if (!read_definition_image(share, &image))
+    return false;
+  set_image(image.data(), image.size());
+  return true;
 }
 
 PandoDefinition Definition::view() const
@@ -299,9 +303,34 @@ private:
 
 } // namespace
 
+/* The server has a file, and could not open it, as when there was no descriptor for a moment. Of a table that no engine knows it
+   would say that it does not exist; and if it wrote the file anew, it would first empty it. */
+static int open_server_file(THD *thd, TABLE_SHARE *share, const std::string &file_name)
+{
+  Bytes image;
+  if (!read_file(file_name.c_str(), &image))
+  {
+    my_error(ER_CANT_OPEN_FILE, MYF(0), file_name.c_str(), my_errno);
+    return HA_ERR_GENERIC;
+  }
+  if (!is_whole_image(image.data(), image.size()))
+  {
+    my_error(ER_NOT_FORM_FILE, MYF(0), file_name.c_str());
+    return HA_ERR_GENERIC;
+  }
+  if (share->init_from_binary_frm_image(thd, false, image.data(), image.size()))
+    return my_errno ? my_errno : HA_ERR_GENERIC;
+  return 0;
+}
+
 int discover_table(handlerton *, THD *thd, TABLE_SHARE *share)
 {
   const char *path= share->normalized_path.str;
+  const std::string file_name= std::string(path) + reg_ext;
+  MY_STAT file;
+  if (my_stat(file_name.c_str(), &file, MYF(0)))
+    return pando_table_exists(db, text(path)) || pando_has_partitions(db, text(path)) ? open_server_file(thd, share, file_name)
+                                                                                       : HA_ERR_NO_SUCH_TABLE;
   const Recorded_image recorded(path);
   if (recorded.status() == PANDO_STATUS_NOT_FOUND)
     return discover_partitioned_table(thd, share);
@@ -314,9 +343,14 @@ int discover_table(handlerton *, THD *thd, TABLE_SHARE *share)
     sql_print_error("PANDO: table %s: the definition in the engine's catalog is damaged", path);
     return HA_ERR_INCOMPATIBLE_DEFINITION;
   }
-  if (share->init_from_binary_frm_image(thd, true, image.data, image.len))
+  if (!replace_file(file_name.c_str(), image))
+  {
+    my_error(ER_CANT_CREATE_FILE, MYF(0), file_name.c_str(), my_errno);
+    return HA_ERR_GENERIC;
+  }
+  if (share->init_from_binary_frm_image(thd, false, image.data, image.len))
     return my_errno ? my_errno : HA_ERR_GENERIC;
-  sql_print_information("PANDO: table %s: %s%s was written anew from the engine's catalog", path, path, reg_ext);
+  sql_print_information("PANDO: table %s: %s was written anew from the engine's catalog", path, file_name.c_str());
   return 0;
 }
 

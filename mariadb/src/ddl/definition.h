@@ -18,8 +18,8 @@ public:
   Definition(const char *path, const TABLE *table, const LEX_CUSTRING &id);
   /* The server's file, unless it is of another definition. */
   void set_image(const uchar *image, size_t size);
-  /* The same, from the file. */
-  void read_image(TABLE_SHARE *share);
+  /* The same, from the file. False: it cannot be read now, and my_errno says why. */
+  bool read_image(TABLE_SHARE *share);
   PandoDefinition view() const;
   /* Whether columns and keys are the same: then each can be opened as the other (catalog/definition.rs compares no more). */
   bool has_shape_of(const Definition &other) const;

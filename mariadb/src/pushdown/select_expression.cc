@@ -230,6 +230,32 @@ bool Select_translator::derived_column(Item_ref *ref, Said *said, bool *is_known
   return true;
 }
 
+/* The argument of a window function, of which the server keeps what is behind the column of a view (split_sum_func2). It is given by the
+   outermost of the views that have it; of a query that is said twice, by those that were named last. */
+bool Select_translator::column_behind(const Item *item, Said *said)
+{
+  const Source *found= nullptr;
+  uint place= 0;
+  size_t at= m_sources.size(), found_at= 0;
+  for (auto source= m_sources.rbegin(); source != m_sources.rend(); ++source)
+  {
+    at--;
+    if (source->number >= 0 || !source->list->field_translation || (found && source->sources_within <= found_at))
+      continue;
+    for (uint i= 0; i < source->slots.size(); i++)
+      if (source->list->field_translation[i].item->real_item() == item)
+      {
+        found= &*source;
+        found_at= at;
+        place= i;
+        break;
+      }
+  }
+  if (found)
+    put_slot(found->slots[place], found->kinds[place], said);
+  return found;
+}
+
 /* What has no form of the engine's is the server's to compute. */
 bool Select_translator::expression(Item *item, Said *said)
 {
@@ -272,6 +298,8 @@ bool Select_translator::native(Item *item, Said *said)
       if (!derived_column(ref, said, &is_known) || is_known)
         return is_known;
     }
+    else if (column_behind(*ref->ref, said))
+      return true;
     return expression(*ref->ref, said);
   }
   case Item::CACHE_ITEM:

@@ -117,6 +117,7 @@ bool Select_translator::part(TABLE_LIST *list, Part *part)
     SELECT_LEX *const outer= m_select;
     const bool is_merged= list->is_merged_derived();
     const bool is_said= unit(derived, is_merged ? Use::MERGED : Use::DERIVED, &source->bytes, &source->slots, &source->kinds);
+    source->sources_within= m_sources.size();
     m_select= outer;
     return is_said;
   }

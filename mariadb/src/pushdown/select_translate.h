@@ -131,6 +131,7 @@ private:
     std::vector<uint> slots;           /* of a derived one */
     std::vector<Value_kind> kinds;
     std::string bytes;                 /* of a derived one */
+    size_t sources_within= 0;          /* of a derived one: those from here to this place in the list are in it */
     std::string filter;                /* of a table: which rows there are; empty: all */
   };
   /* A part of FROM. */
@@ -268,6 +269,7 @@ private:
   bool column(Field *field, Said *said);
   bool column_of_source(Field *field, Said *said);
   bool derived_column(Item_ref *ref, Said *said, bool *is_known);
+  bool column_behind(const Item *item, Said *said);
   bool function(Item_func *function, Said *said);
   bool arithmetic(Item_func *function, PandoOperation operation, Said *said);
   bool division(Item_func *function, Said *said);

@@ -13,6 +13,12 @@ _SIGNAL = "got signal"
 _BAD_LINE = re.compile(rf"panicked at|{_SIGNAL}|Assertion|InnoDB: Assertion|internal error: a bug|\[ERROR\] PANDO: bug", re.I)
 
 
+def alone(par, names):
+    """Whether a .par has neither a .frm nor partitions beside it."""
+    table = par.removesuffix(".par")
+    return not any(name == f"{table}.frm" or name.startswith(f"{table}#") for name in names)
+
+
 def tables_hold(member, engine):
     """Problems of CHECK TABLE, of keys against their tables, and files that belong to no table."""
     problems = []
@@ -28,6 +34,8 @@ def tables_hold(member, engine):
     # A server that dies while it takes over a changed definition of a partitioned table in place leaves the .par of the interim
     # name: its recovery (ddl_log.cc, DDL_ALTER_TABLE_PHASE_INPLACE) renames the .frm alone. DROP DATABASE removes it.
     there = {name for name in there if not (name.startswith("#sql-alter-") and name.endswith(".par"))}
+    # Nor does it remove that of a CREATE TABLE which failed for want of a descriptor: it would have to read it first.
+    there = {name for name in there if not (name.endswith(".par") and alone(name, there))}
     # What could not be removed for want of a descriptor, the next start removes; the error log says so.
     log = member.server.log_text()
     return problems + [f"{member.name}: a file of no table: {name}" for name in sorted(there)

@@ -79,7 +79,8 @@ class Worker:
                     self.done += self._try(self._once)
                 if self.done % _STEPS_A_SESSION == 0:
                     self._close()
-                if self._stop.is_set() and self._try(self._last):
+                # After a problem its transaction is half done: what it sees proves nothing.
+                if self.problem is None and self._stop.is_set() and self._try(self._last):
                     break
         finally:
             self._close()

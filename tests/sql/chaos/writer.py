@@ -252,4 +252,5 @@ def _cell(value):
     if value is None:
         return None
     text = value.decode("utf-8", "replace")
-    return int(text) if text.lstrip("-").isdigit() else text
+    # A sum of 32 hexadecimal digits may have no letter.
+    return int(text) if len(text) < 32 and text.lstrip("-").isdigit() else text

@@ -39,6 +39,11 @@ impl Db {
         own.all(|name| names.remove(name)) && names.is_empty()
     }
 
+    /// Whether the catalog has partitions of a table, whatever is recorded of its files.
+    pub fn has_partitions(&self, path: &str) -> bool {
+        self.catalog.content.lock().partitioned.partitions(&normalize(path)) > 0
+    }
+
     /// Whether the server's definition with this id is that of a partitioned table, by any name that people know it by.
     pub fn has_partitions_of(&self, id: &str) -> bool {
         let is_known = |path: &str| !path.rsplit('/').next().unwrap_or_default().starts_with("#sql");
