@@ -10,7 +10,7 @@ use clap::Parser as _;
 use pando_cli::dump::Conversion;
 use pando_cli::{backup, export, keys, Arguments, Command};
 use pandodb::offline::{
-    files_of, open_directory, print_log, rebuild_catalog, verify_file, OfflineDict, Verified,
+    self, open_directory, print_log, rebuild_catalog, verify_file, Described, OfflineDict, Verified,
 };
 use pandodb::KeyRing;
 
@@ -30,13 +30,13 @@ type Outcome = Result<bool, Box<dyn std::error::Error>>;
 
 fn run(command: &Command, keys: &KeyRing) -> Outcome {
     match command {
-        Command::Inspect { table, shape } => inspect(table, *shape, keys),
-        Command::Verify { tables } => {
+        Command::Inspect { table, shape, engine_dir } => inspect(table, engine_dir.as_deref(), *shape, keys),
+        Command::Verify { tables, engine_dir } => {
             let mut sound = true;
             for table in tables {
                 sound &= match backup::verify::kind_of(table)? {
                     backup::verify::Kind::Backup => backup::verify::run(table, keys)?,
-                    backup::verify::Kind::Table => verify(table, keys)?,
+                    backup::verify::Kind::Table => verify(table, engine_dir.as_deref(), keys)?,
                 };
             }
             Ok(sound)
@@ -97,10 +97,26 @@ fn rebuild(data_dir: &Path, engine_dir: &Path) -> Outcome {
     Ok(rebuilt.left_out.is_empty())
 }
 
-fn inspect(table: &Path, shape: bool, keys: &KeyRing) -> Outcome {
+/// What the table in this directory consists of. A note says where from, if not from beside its files.
+fn described(
+    table: &Path,
+    engine_dir: Option<&Path>,
+    keys: &KeyRing,
+) -> Result<Described, Box<dyn std::error::Error>> {
+    // The names of table and database are in it.
+    let dir = table.canonicalize().map_err(|error| format!("{}: {error}", table.display()))?;
+    let beside = || dir.ancestors().nth(2).unwrap_or(&dir).join(".pando");
+    let described = offline::describe(&dir, &engine_dir.map_or_else(beside, Path::to_owned), keys)?;
+    if let Some(note) = &described.note {
+        let _ = writeln!(io::stderr(), "pando: {note}");
+    }
+    Ok(described)
+}
+
+fn inspect(table: &Path, engine_dir: Option<&Path>, shape: bool, keys: &KeyRing) -> Outcome {
     let mut sound = true;
     let mut out = io::stdout().lock();
-    for (file, opened) in open_directory(table, keys)? {
+    for (file, opened) in open_directory(table, &described(table, engine_dir, keys)?, keys) {
         match opened {
             Ok(dict) => sound &= describe(&mut out, &file, &dict, shape)?,
             Err(error) => {
@@ -151,10 +167,12 @@ fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: boo
     Ok(is_sound)
 }
 
-fn verify(table: &Path, keys: &KeyRing) -> Outcome {
-    let mut sound = true;
+fn verify(table: &Path, engine_dir: Option<&Path>, keys: &KeyRing) -> Outcome {
+    let described = described(table, engine_dir, keys)?;
+    // Something is damaged, though it was found out what the table has.
+    let mut sound = described.note.is_none();
     let mut out = io::stdout().lock();
-    for (file, dict) in files_of(table)? {
+    for (file, dict) in described.files() {
         let path = table.join(&file);
         match verify_file(&path, dict, keys) {
             Ok(Verified::Whole) => writeln!(out, "{}: ok", path.display())?,

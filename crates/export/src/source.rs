@@ -275,7 +275,7 @@ impl Remains {
         let mut parts = Vec::new();
         let mut image = None;
         for dir in dirs {
-            let damaged = offline::open_damaged(&vfs, &dir, keys)
+            let damaged = offline::open_damaged(&vfs, &dir, &places.engine_dir, keys)
                 .map_err(|error| format!("{}: {error}", dir.display()))?;
             image = image.or(damaged.image()?);
             parts.push((dir, damaged));
