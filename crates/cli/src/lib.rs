@@ -6,6 +6,7 @@ pub mod export;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod keys;
+pub mod out;
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! `pando`: looks into the files of a Pando database without a server.
 //!
-//! Exit status: 0 all is well, 1 damage or a difference was found, 2 the request could not be carried out.
+//! Exit status: 0 all is well, 1 damage or a difference was found, 2 the request could not be carried out, 141 nobody reads the output.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use pando_cli::dump::Conversion;
-use pando_cli::{backup, export, keys, Arguments, Command};
+use pando_cli::{backup, export, keys, out, Arguments, Command};
 use pandodb::offline::{
     self, open_directory, print_log, rebuild_catalog, verify_file, Described, OfflineDict, Verified,
 };
@@ -16,9 +16,12 @@ use pandodb::KeyRing;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match keys::read(arguments.keys.as_deref()).and_then(|keys| run(&arguments.command, &keys)) {
+    let outcome = keys::read(arguments.keys.as_deref()).and_then(|keys| run(&arguments.command, &keys));
+    // What is in its buffer would be lost without a word.
+    match outcome.and_then(|is_well| Ok(out::stdout().flush().map(|()| is_well)?)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
+        Err(_) if out::reader_is_gone() => ExitCode::from(out::STATUS_OF_SIGPIPE),
         Err(error) => {
             let _ = writeln!(io::stderr(), "pando: {error}");
             ExitCode::from(2)
@@ -49,9 +52,9 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
         }
         Command::ConvertDump { from, to } => {
             let conversion = Conversion { from: from.clone(), to: to.clone(), notes_all: false };
-            let out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            let out = io::BufWriter::with_capacity(1 << 16, out::stdout());
             let report = conversion.run(io::BufReader::with_capacity(1 << 16, io::stdin().lock()), out)?;
-            let mut notes = io::stderr().lock();
+            let mut notes = out::stderr();
             for note in &report.notes {
                 writeln!(notes, "{note}")?;
             }
@@ -62,7 +65,7 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
             let conversion = Conversion { from: from.clone(), to: "PANDO".into(), notes_all: true };
             let input = io::BufReader::with_capacity(1 << 16, io::stdin().lock());
             let report = conversion.run(input, io::sink())?;
-            let mut out = io::stdout().lock();
+            let mut out = out::stdout();
             for note in &report.notes {
                 writeln!(out, "{note}")?;
             }
@@ -74,7 +77,7 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
         Command::Log { file } => {
             let mut text = String::new();
             print_log(file, keys, &mut text)??;
-            io::stdout().write_all(text.as_bytes())?;
+            out::stdout().write_all(text.as_bytes())?;
             Ok(true)
         }
     }
@@ -83,7 +86,7 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
 /// False if there are directories of tables that could not be taken in.
 fn rebuild(data_dir: &Path, engine_dir: &Path) -> Outcome {
     let rebuilt = rebuild_catalog(data_dir, engine_dir)?;
-    let mut out = io::stdout().lock();
+    let mut out = out::stdout();
     for table in &rebuilt.tables {
         writeln!(out, "{table}")?;
     }
@@ -115,7 +118,7 @@ fn described(
 
 fn inspect(table: &Path, engine_dir: Option<&Path>, shape: bool, keys: &KeyRing) -> Outcome {
     let mut sound = true;
-    let mut out = io::stdout().lock();
+    let mut out = out::stdout();
     for (file, opened) in open_directory(table, &described(table, engine_dir, keys)?, keys) {
         match opened {
             Ok(dict) => sound &= describe(&mut out, &file, &dict, shape)?,
@@ -171,7 +174,7 @@ fn verify(table: &Path, engine_dir: Option<&Path>, keys: &KeyRing) -> Outcome {
     let described = described(table, engine_dir, keys)?;
     // Something is damaged, though it was found out what the table has.
     let mut sound = described.note.is_none();
-    let mut out = io::stdout().lock();
+    let mut out = out::stdout();
     for (file, dict) in described.files() {
         let path = table.join(&file);
         match verify_file(&path, dict, keys) {

@@ -1,8 +1,9 @@
 //! The tools, on files that the engine has written: what they print, and what they say of damage.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use pandodb::{Clustering, Compression, Db, Entry, IndexSpec, Options, TableSpec};
@@ -185,4 +186,22 @@ fn a_table_whose_descriptor_is_lost_is_read_by_that_of_the_catalog() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains("status.pando") && said.contains("catalog.pando"), "{said}");
     }
+}
+
+#[test]
+fn a_reader_who_goes_ends_a_command_without_a_word() {
+    let dir = database();
+    let engine_dir = Options::new(dir.path()).engine_dir;
+    let logs = files(&engine_dir, |name| name.ends_with(".log"));
+    // More than a pipe holds.
+    let long = logs.iter().find(|log| pando(&["log"], log).stdout.len() > 1 << 18).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pando"));
+    let command = command.arg("log").arg(long).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("log file "), "{line}");
+    let output = child.wait_with_output().unwrap();
+    // What a shell tells of SIGPIPE.
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(141), ""));
 }
