@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use pando_export::frm::{Definition, FrmColumn, Generated};
+use pando_export::names;
 use pando_export::output::{notes, Format, Heading, RowWriter};
 use pando_export::parquet::ParquetWriter;
 use pando_export::rows::RowReader;
@@ -32,7 +33,7 @@ pub enum FormatName {
 /// Of both commands.
 #[derive(Args)]
 pub struct RowArguments {
-    /// The table: DATABASE/TABLE or DATABASE.TABLE; of a partitioned table all partitions
+    /// The table: DATABASE/TABLE or DATABASE.TABLE, names with dots or slashes in backquotes; of a partitioned table all partitions
     #[arg(long, value_name = "DATABASE/TABLE")]
     pub table: String,
     /// The server's data directory
@@ -50,7 +51,7 @@ pub struct RowArguments {
     /// What CSV has for NULL; a text that is the same is quoted
     #[arg(long, default_value = "NULL", value_name = "TEXT")]
     pub null: String,
-    /// The table that INSERT statements name, if it is not TABLE
+    /// The table that INSERT statements name, if it is not TABLE; names with dots in backquotes
     #[arg(long, value_name = "TABLE")]
     pub into: Option<String>,
     /// Where rows are written to; standard output if it is not said. It is there when all rows are in it; a file that
@@ -141,20 +142,38 @@ impl RowArguments {
         columns
     }
 
-    /// Who writes the rows to `out`.
-    fn writer(&self, definition: &Definition, columns: Vec<FrmColumn>, out: Out) -> Result<Writer> {
+    /// Who writes the rows of the table of this name to `out`.
+    fn writer(
+        &self,
+        table: &str,
+        definition: &Definition,
+        columns: Vec<FrmColumn>,
+        out: Out,
+    ) -> Result<Writer> {
         let format = match self.format {
             FormatName::Csv => Format::Csv,
             FormatName::Jsonl => Format::Jsonl,
             FormatName::Sql => Format::Sql,
             FormatName::Parquet => return Ok(Writer::Columns(Box::new(ParquetWriter::new(out, &columns)?))),
         };
-        let table = self.table.split_once(['/', '.']).map_or("", |(_, table)| table);
-        let target = self.into.as_deref().unwrap_or(table);
+        let target = match &self.into {
+            Some(into) => target(into)?,
+            None => vec![table.to_owned()],
+        };
         let (is_versioned, null) = (definition.is_versioned, self.null.as_str());
-        let heading = Heading { target, is_versioned, null };
+        let heading = Heading { target: &target, is_versioned, null };
         Ok(Writer::Text(RowWriter::new(out, format, columns, &heading)?))
     }
+}
+
+/// `TABLE` or `DATABASE.TABLE`; without quotes the first dot is the one between them.
+fn target(into: &str) -> Result<Vec<String>> {
+    let parts = match names::halves(into, &['.']).first() {
+        Some((database, table)) => vec![names::unquoted(database), names::unquoted(table)],
+        None => vec![names::unquoted(into)],
+    };
+    let parts: Option<Vec<String>> = parts.into_iter().collect();
+    parts.ok_or_else(|| format!("--into {into}: not the name of a table, TABLE or DATABASE.TABLE").into())
 }
 
 /// Standard output, or a file that gets its name at the end.
@@ -183,7 +202,7 @@ pub fn export(arguments: &ExportArguments, keys: &KeyRing) -> Result<bool> {
     let mut readers = table.readers(rows.columns.as_deref())?;
     let columns = rows.prepare(&table.definition, &mut readers);
     let (out, file) = created(rows.output.as_ref())?;
-    let mut writer = rows.writer(&table.definition, columns, out)?;
+    let mut writer = rows.writer(&table.name, &table.definition, columns, out)?;
     let count = table.each(&readers, &mut |cells| Ok(writer.row(cells)?))?;
     writer.end()?;
     finish(file)?;
@@ -207,7 +226,7 @@ pub fn salvage(arguments: &SalvageArguments, keys: &KeyRing) -> Result<bool> {
     let columns = rows.prepare(&remains.definition, &mut readers);
     let mut list = arguments.lost.as_ref().map(|path| created(Some(path))).transpose()?;
     let (out, file) = created(rows.output.as_ref())?;
-    let mut writer = rows.writer(&remains.definition, columns, out)?;
+    let mut writer = rows.writer(&remains.name, &remains.definition, columns, out)?;
     let report = remains.each(&readers, &mut |cells| Ok(writer.row(cells)?))?;
     writer.end()?;
     finish(file)?;
@@ -249,5 +268,24 @@ fn or_end(text: &str) -> &str {
     match text {
         "" => "-",
         text => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_inserts_is_named_with_or_without_its_database() {
+        for (into, parts) in [
+            ("t", &["t"][..]),
+            ("d.t", &["d", "t"]),
+            ("d.t.u", &["d", "t.u"]),
+            ("`d.t`", &["d.t"]),
+            ("`d.t`.`u``v`", &["d.t", "u`v"]),
+        ] {
+            assert_eq!(target(into).unwrap(), parts, "{into}");
+        }
+        assert!(["", ".t", "d.", "`t"].iter().all(|into| target(into).is_err()));
     }
 }
