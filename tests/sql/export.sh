@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Rows without a server: what pando export writes loads back as it was, also after kill -9, and the data directory stays as it is;
-# what pando salvage writes of a damaged file is what was there, and what is missing lies in the ranges it names.
+# what pando salvage writes of a damaged file is what was there, and what is missing lies in the ranges it names. Tables have names of
+# any letters, a file is whole or not there, and a table whose descriptor is lost is read by that of the catalog.
 set -euo pipefail
 # shellcheck source=scripts/private-server.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../scripts/private-server.sh"
@@ -43,6 +44,35 @@ CREATE TABLE r (a INT NOT NULL PRIMARY KEY, b VARCHAR(200)) ENGINE=PANDO;
 INSERT INTO r SELECT seq, SHA2(seq, 512) FROM seq_1_to_20000;
 SQL
 
+# Names whose files are called otherwise.
+DATABASES=(größe 'a/b.c' '.д`х')
+TABLES=(öÜé таблица Ελλάς 'Việt Nam' İı Ⅻ 表 a.b a/b 'a`b' '..' .x '$' con 'p#P#p0' '#sql-x' a@002db '@@@')
+quoted() { printf '`%s`' "${1//\`/\`\`}"; }
+for database in "${DATABASES[@]}"; do
+    echo "CREATE DATABASE $(quoted "$database"); USE $(quoted "$database");"
+    for table in "${TABLES[@]}"; do
+        echo "CREATE TABLE $(quoted "$table") (a VARCHAR(99) PRIMARY KEY) CHARSET=utf8mb4 ENGINE=PANDO"
+        [ "$table" != Ⅻ ] || echo "PARTITION BY KEY() (PARTITION ä, PARTITION \`b-c\`)"
+        echo "; INSERT INTO $(quoted "$table") VALUES ('of $database $table')"
+        [ "$table" != Ⅻ ] || echo ", ('1'), ('2'), ('3')"
+        echo ";"
+    done
+done | sql --default-character-set=utf8mb4 --binary-mode
+
+check_names() {
+    local database table name command want got
+    for database in "${DATABASES[@]}"; do
+        for table in "${TABLES[@]}"; do
+            name=$(quoted "$database").$(quoted "$table")
+            for command in "$@"; do
+                want=$(printf 'a\r\n'; [ "$table" != Ⅻ ] || printf '%s\r\n' 1 2 3; printf 'of %s %s\r\n' "$database" "$table")
+                got=$("$PANDO_TOOL" "$command" --data-dir "$DATA" --table "$name" 2>"$DIR/said") || die "$command of $name: $(cat "$DIR/said")"
+                [ "$(sort <<<"$got")" = "$(sort <<<"$want")" ] || die "$command of $name: $got"
+            done
+        done
+    done
+}
+
 for way in stop kill; do
     "server_$way" "$SERVER"
     state >"$DIR/before"
@@ -72,6 +102,36 @@ for way in stop kill; do
 done
 
 server_stop "$SERVER"
+check_names export salvage
+salvage() { "$PANDO_TOOL" "${1:-salvage}" --data-dir "$DATA" --table größe/a.b --format sql 2>"$DIR/said"; }
+salvage export | grep -F 'INSERT INTO `a.b` (`a`) VALUES' >/dev/null || die "the name of a table with a dot"
+salvage >"$DIR/whole"
+rm "$DATA/gr@1i@1je/a@002eb.pando/status.pando"
+salvage | cmp - "$DIR/whole" || die "a table without its descriptor: $(cat "$DIR/said")"
+grep -q 'status.pando.*the descriptor of the catalog is used' "$DIR/said" || die "nothing is said of the descriptor"
+
+# A reader who goes: as SIGPIPE would do it. And a file is whole, or not there.
+statuses=$("$PANDO_TOOL" export --data-dir "$DATA" --table test/r 2>"$DIR/said" | head -1 >"$DIR/first"; echo "${PIPESTATUS[*]}") || true
+[ "$statuses" = '141 0' ] && [ ! -s "$DIR/said" ] || die "a closed pipe: $statuses, $(cat "$DIR/said")"
+cp "$DATA/test/r.pando/main.pando" "$DIR/sound"
+python3 - "$DATA/test/r.pando/main.pando" <<'PY'
+import sys
+with open(sys.argv[1], "r+b") as file:
+    size = file.seek(0, 2)
+    for at in range(32768, size, 65536):
+        file.seek(at)
+        file.write(b"damage")
+PY
+mkdir "$DIR/out"
+for format in csv parquet; do
+    ! export_table r "$DIR/out/rows" --format "$format" || die "a damaged table is exported"
+    [ -z "$(ls -A "$DIR/out")" ] || die "a part of a file is left: $(ls -A "$DIR/out")"
+done
+cp "$DIR/sound" "$DATA/test/r.pando/main.pando"
+export_table r "$DIR/out/rows"
+! export_table r "$DIR/out/rows" || die "a file that is there is written"
+[ "$(wc -l <"$DIR/out/rows")" = 20001 ] || die "rows of r"
+
 python3 - "$PANDO_TOOL" "$DATA" "$DIR" <<'PY'
 import random, subprocess, sys, pathlib
 tool, data, out = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])

@@ -1,17 +1,19 @@
 //! `pando export` and `pando salvage`: rows of a table without a server.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use pando_export::frm::{Definition, FrmColumn, Generated};
+use pando_export::names;
 use pando_export::output::{notes, Format, Heading, RowWriter};
 use pando_export::parquet::ParquetWriter;
 use pando_export::rows::RowReader;
 use pando_export::source::{Database, Loss, Places, Remains, TableName};
 use pando_export::value::Cell;
 use pandodb::KeyRing;
+
+use crate::out::{self, NewFile};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -31,7 +33,7 @@ pub enum FormatName {
 /// Of both commands.
 #[derive(Args)]
 pub struct RowArguments {
-    /// The table: DATABASE/TABLE or DATABASE.TABLE; of a partitioned table all partitions
+    /// The table: DATABASE/TABLE or DATABASE.TABLE, names with dots or slashes in backquotes; of a partitioned table all partitions
     #[arg(long, value_name = "DATABASE/TABLE")]
     pub table: String,
     /// The server's data directory
@@ -49,10 +51,11 @@ pub struct RowArguments {
     /// What CSV has for NULL; a text that is the same is quoted
     #[arg(long, default_value = "NULL", value_name = "TEXT")]
     pub null: String,
-    /// The table that INSERT statements name, if it is not TABLE
+    /// The table that INSERT statements name, if it is not TABLE; names with dots in backquotes
     #[arg(long, value_name = "TABLE")]
     pub into: Option<String>,
-    /// Where rows are written to; standard output if it is not said. A file that is there is not touched
+    /// Where rows are written to; standard output if it is not said. It is there when all rows are in it; a file that
+    /// is there is not touched
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -139,34 +142,52 @@ impl RowArguments {
         columns
     }
 
-    fn writer(&self, definition: &Definition, columns: Vec<FrmColumn>) -> Result<Writer> {
+    /// Who writes the rows of the table of this name to `out`.
+    fn writer(
+        &self,
+        table: &str,
+        definition: &Definition,
+        columns: Vec<FrmColumn>,
+        out: Out,
+    ) -> Result<Writer> {
         let format = match self.format {
             FormatName::Csv => Format::Csv,
             FormatName::Jsonl => Format::Jsonl,
             FormatName::Sql => Format::Sql,
-            FormatName::Parquet => {
-                let writer = ParquetWriter::new(created(self.output.as_ref())?, &columns)?;
-                return Ok(Writer::Columns(Box::new(writer)));
-            }
+            FormatName::Parquet => return Ok(Writer::Columns(Box::new(ParquetWriter::new(out, &columns)?))),
         };
-        let table = self.table.split_once(['/', '.']).map_or("", |(_, table)| table);
-        let heading = Heading {
-            target: self.into.as_deref().unwrap_or(table),
-            is_versioned: definition.is_versioned,
-            null: &self.null,
+        let target = match &self.into {
+            Some(into) => target(into)?,
+            None => vec![table.to_owned()],
         };
-        Ok(Writer::Text(RowWriter::new(created(self.output.as_ref())?, format, columns, &heading)?))
+        let (is_versioned, null) = (definition.is_versioned, self.null.as_str());
+        let heading = Heading { target: &target, is_versioned, null };
+        Ok(Writer::Text(RowWriter::new(out, format, columns, &heading)?))
     }
 }
 
-fn created(path: Option<&PathBuf>) -> Result<Out> {
-    let out: Out = match path {
-        None => Box::new(io::stdout()),
-        Some(path) => {
-            Box::new(File::create_new(path).map_err(|error| format!("{}: {error}", path.display()))?)
-        }
+/// `TABLE` or `DATABASE.TABLE`; without quotes the first dot is the one between them.
+fn target(into: &str) -> Result<Vec<String>> {
+    let parts = match names::halves(into, &['.']).first() {
+        Some((database, table)) => vec![names::unquoted(database), names::unquoted(table)],
+        None => vec![names::unquoted(into)],
     };
-    Ok(Box::new(BufWriter::with_capacity(1 << 16, out)))
+    let parts: Option<Vec<String>> = parts.into_iter().collect();
+    parts.ok_or_else(|| format!("--into {into}: not the name of a table, TABLE or DATABASE.TABLE").into())
+}
+
+/// Standard output, or a file that gets its name at the end.
+fn created(path: Option<&PathBuf>) -> Result<(Out, Option<NewFile>)> {
+    let file = path.map(|path| NewFile::begin(path)).transpose()?;
+    let out: Out = match &file {
+        None => Box::new(out::stdout()),
+        Some(file) => Box::new(file.writer()?),
+    };
+    Ok((Box::new(BufWriter::with_capacity(1 << 16, out)), file))
+}
+
+fn finish(file: Option<NewFile>) -> Result<()> {
+    file.map_or(Ok(()), NewFile::finish)
 }
 
 /// False if the log is damaged, so that commits may be missing.
@@ -180,9 +201,11 @@ pub fn export(arguments: &ExportArguments, keys: &KeyRing) -> Result<bool> {
     let table = database.table(&name)?;
     let mut readers = table.readers(rows.columns.as_deref())?;
     let columns = rows.prepare(&table.definition, &mut readers);
-    let mut writer = rows.writer(&table.definition, columns)?;
+    let (out, file) = created(rows.output.as_ref())?;
+    let mut writer = rows.writer(&table.name, &table.definition, columns, out)?;
     let count = table.each(&readers, &mut |cells| Ok(writer.row(cells)?))?;
     writer.end()?;
+    finish(file)?;
     say(&format!("{count} rows"));
     if database.log_damage.is_some() {
         say("the log is damaged: what was committed behind the damage is missing, unless the table's file has it");
@@ -202,18 +225,21 @@ pub fn salvage(arguments: &SalvageArguments, keys: &KeyRing) -> Result<bool> {
     let mut readers = remains.readers(rows.columns.as_deref())?;
     let columns = rows.prepare(&remains.definition, &mut readers);
     let mut list = arguments.lost.as_ref().map(|path| created(Some(path))).transpose()?;
-    let mut writer = rows.writer(&remains.definition, columns)?;
+    let (out, file) = created(rows.output.as_ref())?;
+    let mut writer = rows.writer(&remains.name, &remains.definition, columns, out)?;
     let report = remains.each(&readers, &mut |cells| Ok(writer.row(cells)?))?;
     writer.end()?;
+    finish(file)?;
     for loss in &report.losses {
         let line = lost(loss);
         say(&line);
-        if let Some(list) = &mut list {
+        if let Some((list, _)) = &mut list {
             writeln!(list, "{line}")?;
         }
     }
-    if let Some(mut list) = list {
+    if let Some((mut list, file)) = list {
         list.flush()?;
+        finish(file)?;
     }
     say(&format!("{} rows as of the last checkpoint; the log was not looked at", report.rows));
     if report.older > 0 {
@@ -242,5 +268,24 @@ fn or_end(text: &str) -> &str {
     match text {
         "" => "-",
         text => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_inserts_is_named_with_or_without_its_database() {
+        for (into, parts) in [
+            ("t", &["t"][..]),
+            ("d.t", &["d", "t"]),
+            ("d.t.u", &["d", "t.u"]),
+            ("`d.t`", &["d.t"]),
+            ("`d.t`.`u``v`", &["d.t", "u`v"]),
+        ] {
+            assert_eq!(target(into).unwrap(), parts, "{into}");
+        }
+        assert!(["", ".t", "d.", "`t"].iter().all(|into| target(into).is_err()));
     }
 }

@@ -6,6 +6,7 @@ pub mod export;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod keys;
+pub mod out;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,9 @@ pub enum Command {
         /// Print every node and run
         #[arg(long)]
         shape: bool,
+        /// The directory of catalog and log, for a table without status.pando, if it is not .pando beside that of its database
+        #[arg(long, value_name = "DIR")]
+        engine_dir: Option<PathBuf>,
     },
     /// Read every block of a table and check checksums, order and counts; the server must be down,
     /// or have checkpointed and be idle. Or check a backup: that it is complete, its checksums, and its trees
@@ -41,6 +45,9 @@ pub enum Command {
         /// The tables' directories, or those of backups
         #[arg(required = true)]
         tables: Vec<PathBuf>,
+        /// The directory of catalog and log, for tables without status.pando, if it is not .pando beside those of their databases
+        #[arg(long, value_name = "DIR")]
+        engine_dir: Option<PathBuf>,
     },
     /// Take a backup of a running server: PANDO's tables, and those of other engines by mariadb-backup, as they are at one
     /// moment. Nobody waits for more than that moment

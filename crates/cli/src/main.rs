@@ -1,6 +1,6 @@
 //! `pando`: looks into the files of a Pando database without a server.
 //!
-//! Exit status: 0 all is well, 1 damage or a difference was found, 2 the request could not be carried out.
+//! Exit status: 0 all is well, 1 damage or a difference was found, 2 the request could not be carried out, 141 nobody reads the output.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -8,17 +8,20 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use pando_cli::dump::Conversion;
-use pando_cli::{backup, export, keys, Arguments, Command};
+use pando_cli::{backup, export, keys, out, Arguments, Command};
 use pandodb::offline::{
-    files_of, open_directory, print_log, rebuild_catalog, verify_file, OfflineDict, Verified,
+    self, open_directory, print_log, rebuild_catalog, verify_file, Described, OfflineDict, Verified,
 };
 use pandodb::KeyRing;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match keys::read(arguments.keys.as_deref()).and_then(|keys| run(&arguments.command, &keys)) {
+    let outcome = keys::read(arguments.keys.as_deref()).and_then(|keys| run(&arguments.command, &keys));
+    // What is in its buffer would be lost without a word.
+    match outcome.and_then(|is_well| Ok(out::stdout().flush().map(|()| is_well)?)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
+        Err(_) if out::reader_is_gone() => ExitCode::from(out::STATUS_OF_SIGPIPE),
         Err(error) => {
             let _ = writeln!(io::stderr(), "pando: {error}");
             ExitCode::from(2)
@@ -30,13 +33,13 @@ type Outcome = Result<bool, Box<dyn std::error::Error>>;
 
 fn run(command: &Command, keys: &KeyRing) -> Outcome {
     match command {
-        Command::Inspect { table, shape } => inspect(table, *shape, keys),
-        Command::Verify { tables } => {
+        Command::Inspect { table, shape, engine_dir } => inspect(table, engine_dir.as_deref(), *shape, keys),
+        Command::Verify { tables, engine_dir } => {
             let mut sound = true;
             for table in tables {
                 sound &= match backup::verify::kind_of(table)? {
                     backup::verify::Kind::Backup => backup::verify::run(table, keys)?,
-                    backup::verify::Kind::Table => verify(table, keys)?,
+                    backup::verify::Kind::Table => verify(table, engine_dir.as_deref(), keys)?,
                 };
             }
             Ok(sound)
@@ -49,9 +52,9 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
         }
         Command::ConvertDump { from, to } => {
             let conversion = Conversion { from: from.clone(), to: to.clone(), notes_all: false };
-            let out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            let out = io::BufWriter::with_capacity(1 << 16, out::stdout());
             let report = conversion.run(io::BufReader::with_capacity(1 << 16, io::stdin().lock()), out)?;
-            let mut notes = io::stderr().lock();
+            let mut notes = out::stderr();
             for note in &report.notes {
                 writeln!(notes, "{note}")?;
             }
@@ -62,7 +65,7 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
             let conversion = Conversion { from: from.clone(), to: "PANDO".into(), notes_all: true };
             let input = io::BufReader::with_capacity(1 << 16, io::stdin().lock());
             let report = conversion.run(input, io::sink())?;
-            let mut out = io::stdout().lock();
+            let mut out = out::stdout();
             for note in &report.notes {
                 writeln!(out, "{note}")?;
             }
@@ -74,7 +77,7 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
         Command::Log { file } => {
             let mut text = String::new();
             print_log(file, keys, &mut text)??;
-            io::stdout().write_all(text.as_bytes())?;
+            out::stdout().write_all(text.as_bytes())?;
             Ok(true)
         }
     }
@@ -83,7 +86,7 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
 /// False if there are directories of tables that could not be taken in.
 fn rebuild(data_dir: &Path, engine_dir: &Path) -> Outcome {
     let rebuilt = rebuild_catalog(data_dir, engine_dir)?;
-    let mut out = io::stdout().lock();
+    let mut out = out::stdout();
     for table in &rebuilt.tables {
         writeln!(out, "{table}")?;
     }
@@ -97,10 +100,26 @@ fn rebuild(data_dir: &Path, engine_dir: &Path) -> Outcome {
     Ok(rebuilt.left_out.is_empty())
 }
 
-fn inspect(table: &Path, shape: bool, keys: &KeyRing) -> Outcome {
+/// What the table in this directory consists of. A note says where from, if not from beside its files.
+fn described(
+    table: &Path,
+    engine_dir: Option<&Path>,
+    keys: &KeyRing,
+) -> Result<Described, Box<dyn std::error::Error>> {
+    // The names of table and database are in it.
+    let dir = table.canonicalize().map_err(|error| format!("{}: {error}", table.display()))?;
+    let beside = || dir.ancestors().nth(2).unwrap_or(&dir).join(".pando");
+    let described = offline::describe(&dir, &engine_dir.map_or_else(beside, Path::to_owned), keys)?;
+    if let Some(note) = &described.note {
+        let _ = writeln!(io::stderr(), "pando: {note}");
+    }
+    Ok(described)
+}
+
+fn inspect(table: &Path, engine_dir: Option<&Path>, shape: bool, keys: &KeyRing) -> Outcome {
     let mut sound = true;
-    let mut out = io::stdout().lock();
-    for (file, opened) in open_directory(table, keys)? {
+    let mut out = out::stdout();
+    for (file, opened) in open_directory(table, &described(table, engine_dir, keys)?, keys) {
         match opened {
             Ok(dict) => sound &= describe(&mut out, &file, &dict, shape)?,
             Err(error) => {
@@ -151,10 +170,12 @@ fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: boo
     Ok(is_sound)
 }
 
-fn verify(table: &Path, keys: &KeyRing) -> Outcome {
-    let mut sound = true;
-    let mut out = io::stdout().lock();
-    for (file, dict) in files_of(table)? {
+fn verify(table: &Path, engine_dir: Option<&Path>, keys: &KeyRing) -> Outcome {
+    let described = described(table, engine_dir, keys)?;
+    // Something is damaged, though it was found out what the table has.
+    let mut sound = described.note.is_none();
+    let mut out = out::stdout();
+    for (file, dict) in described.files() {
         let path = table.join(&file);
         match verify_file(&path, dict, keys) {
             Ok(Verified::Whole) => writeln!(out, "{}: ok", path.display())?,

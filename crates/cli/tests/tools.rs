@@ -1,23 +1,31 @@
 //! The tools, on files that the engine has written: what they print, and what they say of damage.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
 use pandodb::{Clustering, Compression, Db, Entry, IndexSpec, Options, TableSpec};
 
 /// A directory with the files of 5,000 rows and an index, after a clean stop.
 fn database() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open(Options::new(dir.path())).unwrap();
+    fill(dir.path(), "t").close().unwrap();
+    dir
+}
+
+/// The same, of a table at this path; the database is open.
+fn fill(dir: &Path, path: &str) -> Arc<Db> {
+    let db = Db::open(Options::new(dir)).unwrap();
     let spec = TableSpec {
-        path: "t".into(),
+        path: path.into(),
         indexes: vec![IndexSpec { clustering: Clustering::Row, ..IndexSpec::from("by_word") }],
         compression: Compression::Zstd(3),
         ..TableSpec::default()
     };
     db.create_table(&spec).unwrap();
-    let table = db.open_table("t").unwrap();
+    let table = db.open_table(path).unwrap();
     let mut txn = db.begin();
     for n in 0..5000u32 {
         let id = n.to_be_bytes();
@@ -28,8 +36,7 @@ fn database() -> tempfile::TempDir {
     }
     txn.commit().unwrap();
     drop(table);
-    db.close().unwrap();
-    dir
+    db
 }
 
 fn pando(arguments: &[&str], path: &Path) -> Output {
@@ -125,4 +132,76 @@ fn verify_says_what_a_directory_is_that_is_no_table_and_no_whole_backup() {
         let (status, words) = said(&path);
         assert!(status == Some(2) && words.contains(expected), "{status:?} {words}");
     }
+}
+
+/// A table of a database, with files of its own. `is_stopped`: or the server was killed, and only the log has it in the catalog.
+fn table_of_a_database(is_stopped: bool) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("shop")).unwrap();
+    let db = fill(dir.path(), "shop/t");
+    match is_stopped {
+        true => db.close().unwrap(),
+        false => db.abandon(),
+    }
+    let table = dir.path().join("shop/t.pando");
+    (dir, table)
+}
+
+#[test]
+fn a_table_whose_descriptor_is_lost_is_read_by_that_of_the_catalog() {
+    for is_stopped in [true, false] {
+        let (dir, table) = table_of_a_database(is_stopped);
+        let whole = text(&pando(&["inspect"], &table).stdout);
+        let status = table.join("status.pando");
+        for lose in [(|status| std::fs::write(status, "{").unwrap()) as fn(&Path), |status| {
+            std::fs::remove_file(status).unwrap();
+        }] {
+            lose(&status);
+            let output = pando(&["inspect"], &table);
+            let said = text(&output.stderr);
+            assert!(output.status.success(), "{said}");
+            assert_eq!(text(&output.stdout), whole);
+            assert!(said.contains("status.pando") && said.contains("of the catalog is used"), "{said}");
+            let output = pando(&["verify"], &table);
+            let printed = text(&output.stdout);
+            // A file that is missing or damaged is damage.
+            assert_eq!(output.status.code(), Some(1), "{printed}");
+            assert!(
+                printed.contains("main.pando: ok") && printed.contains("key-by_word.pando: ok"),
+                "{printed}"
+            );
+        }
+        // From where it lies, by a name of one part, and with the catalog elsewhere.
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pando"));
+        let output =
+            command.args(["inspect", "t.pando"]).current_dir(dir.path().join("shop")).output().unwrap();
+        assert_eq!(text(&output.stdout), whole, "{output:?}");
+        let moved = dir.path().join("engine");
+        std::fs::rename(dir.path().join(".pando"), &moved).unwrap();
+        let output = pando(&["inspect", "--engine-dir", moved.to_str().unwrap()], &table);
+        assert_eq!(text(&output.stdout), whole, "{output:?}");
+        // With neither the error names both.
+        let output = pando(&["verify"], &table);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("status.pando") && said.contains("catalog.pando"), "{said}");
+    }
+}
+
+#[test]
+fn a_reader_who_goes_ends_a_command_without_a_word() {
+    let dir = database();
+    let engine_dir = Options::new(dir.path()).engine_dir;
+    let logs = files(&engine_dir, |name| name.ends_with(".log"));
+    // More than a pipe holds.
+    let long = logs.iter().find(|log| pando(&["log"], log).stdout.len() > 1 << 18).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pando"));
+    let command = command.arg("log").arg(long).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("log file "), "{line}");
+    let output = child.wait_with_output().unwrap();
+    // What a shell tells of SIGPIPE.
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(141), ""));
 }

@@ -5,7 +5,8 @@
 //! 2. [`rows`] and [`keys`] take a row apart, as the engine has it, in whatever layout it was written.
 //! 3. [`value`] makes of the bytes of a column what people and servers read; [`charset`] makes UTF-8 of texts.
 //! 4. [`output`] writes CSV, JSON lines or INSERT statements, [`parquet`] a file of columns.
-//! 5. [`source`] gives the rows: of a sound database, opened on a shadow of the disk that is only read (decision record 0034), or
+//! 5. [`names`] says what the server calls the files of a table.
+//! 6. [`source`] gives the rows: of a sound database, opened on a shadow of the disk that is only read (decision record 0034), or
 //!    what is left of a damaged table's file (`pando_tree::salvage`).
 
 pub mod charset;
@@ -13,6 +14,7 @@ pub mod frm;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod keys;
+pub mod names;
 pub mod output;
 pub mod parquet;
 pub mod rows;

@@ -41,8 +41,8 @@ pub struct RowWriter<W: Write> {
 
 /// What is said once.
 pub struct Heading<'a> {
-    /// The table that rows are inserted into, as the statement is to name it.
-    pub target: &'a str,
+    /// The table that rows are inserted into: its name, or that of its database and its own.
+    pub target: &'a [String],
     /// It has columns with the period of versions.
     pub is_versioned: bool,
     /// What CSV has for NULL.
@@ -82,7 +82,7 @@ impl<W: Write> RowWriter<W> {
             Format::Csv => write!(out, "{}\r\n", names(&|name| csv_text(name, heading.null)))?,
             Format::Jsonl => {}
             Format::Sql => {
-                let target: Vec<String> = heading.target.splitn(2, '.').map(quoted_name).collect();
+                let target: Vec<String> = heading.target.iter().map(|name| quoted_name(name)).collect();
                 head = format!(
                     "INSERT INTO {} ({}) VALUES\n",
                     target.join("."),

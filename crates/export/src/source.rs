@@ -4,9 +4,10 @@
 //! that also a server that was killed gives what it had committed, and nothing is written. The file system below is opened for reading
 //! only. Transactions that were prepared and not resolved are not seen.
 //!
-//! [`Remains`] opens nothing but a table's directory: no catalog and no log. It gives what can be read of the last checkpoint.
+//! [`Remains`] opens nothing but a table's directory, if its copy of the descriptor can be read; else that of the catalog. It gives what can
+//! be read of the last checkpoint.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pando_storage::vfs::{OpenMode, ReadOnlyVfs, Vfs};
@@ -14,6 +15,7 @@ use pandodb::offline::{self, LostRange, Salvaged};
 use pandodb::{Db, KeyRing, LogLevel, Options, Table};
 
 use crate::frm::Definition;
+use crate::names;
 use crate::rows::{RowError, RowReader};
 use crate::value::Cell;
 
@@ -32,54 +34,84 @@ pub struct Places {
     pub engine_dir: PathBuf,
 }
 
-/// A table's name as paths have it: `database/table`.
+/// A table's name, as somebody has written it: what it can mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableName(String);
+pub struct TableName(Vec<Meaning>);
+
+/// One table, if there is such a one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Meaning {
+    /// As paths have it: `database/table`.
+    path: String,
+    /// As the server has it.
+    table: String,
+}
 
 impl TableName {
-    /// Of `database/table` or `database.table`.
+    /// Of `database/table` or `database.table`: names as the server has them, in backquotes or without, or as their files are called.
     ///
     /// # Errors
     /// It is neither.
     pub fn parse(name: &str) -> Result<TableName> {
-        let parts = name.split_once('/').or_else(|| name.split_once('.'));
-        match parts {
-            Some((database, table)) if !database.is_empty() && !table.is_empty() && !table.contains('/') => {
-                Ok(TableName(format!("{}/{}", file_name(database), file_name(table))))
+        let mut meanings: Vec<Meaning> = Vec::new();
+        for (database, table) in names::halves(name, &['/', '.']) {
+            for (database, _) in spellings(database) {
+                for (path, table) in spellings(table) {
+                    let path = format!("{database}/{path}");
+                    if meanings.iter().all(|meaning| meaning.path != path) {
+                        meanings.push(Meaning { path, table });
+                    }
+                }
             }
-            _ => Err(format!("{name}: not the name of a table, DATABASE/TABLE").into()),
+        }
+        match meanings.is_empty() {
+            false => Ok(TableName(meanings)),
+            true => Err(format!("{name}: not the name of a table, DATABASE/TABLE").into()),
         }
     }
 
-    /// `database/table`
-    pub fn path(&self) -> &str {
-        &self.0
+    /// The one that `exists`; `place` says where, for people.
+    fn choose(&self, place: &str, exists: impl Fn(&Meaning) -> bool) -> Result<&Meaning> {
+        let found: Vec<&Meaning> = self.0.iter().filter(|meaning| exists(meaning)).collect();
+        let paths = |of: &[&Meaning]| of.iter().map(|its| its.path.as_str()).collect::<Vec<_>>().join(" or ");
+        match found[..] {
+            [meaning] => Ok(meaning),
+            [] => {
+                Err(format!("there is no table {} {place}", paths(&self.0.iter().collect::<Vec<_>>())).into())
+            }
+            _ => {
+                let advice = "put database and table into backquotes, as `a.b`.`c`";
+                Err(format!("several tables can be meant, {}: {advice}", paths(&found)).into())
+            }
+        }
     }
+}
 
+/// What a name can be called on the disk, and what the server calls it then. Without quotes it may be the name of a file or partition.
+fn spellings(written: &str) -> Vec<(String, String)> {
+    let Some(name) = names::unquoted(written) else { return Vec::new() };
+    let mut all: Vec<(String, String)> =
+        names::file_name(&name).map(|file| (file, name)).into_iter().collect();
+    let is_of_files = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '@' | '#');
+    if written.contains(['@', '#']) && written.chars().all(is_of_files) {
+        let whole = written.split("#P#").next().unwrap_or(written);
+        all.push((written.to_owned(), names::name_of(whole)));
+    }
+    all
+}
+
+impl Meaning {
     fn is_partition(&self, path: &str) -> bool {
-        let rest = path.strip_prefix(&self.0);
+        let rest = path.strip_prefix(&self.path);
         rest.is_some_and(|rest| rest.starts_with("#P#") || rest.starts_with("#p#"))
             && !["#TMP#", "#tmp#", "#REN#", "#ren#"].iter().any(|mark| path.ends_with(mark))
     }
 }
 
-/// As the server names files: other characters than letters of ASCII, digits and _ as @ and four digits. Names that are written so stay.
-fn file_name(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars() {
-        match c {
-            c if c.is_ascii_alphanumeric() || c == '_' || c == '@' || c == '#' => out.push(c),
-            c => {
-                let mut units = [0; 2];
-                c.encode_utf16(&mut units).iter().for_each(|unit| out += &format!("@{unit:04x}"));
-            }
-        }
-    }
-    out
-}
-
-fn read_frm(vfs: &dyn Vfs, places: &Places, name: &TableName) -> Result<Vec<u8>> {
-    let path = places.data_dir.join(format!("{}.frm", name.path()));
+fn read_frm(vfs: &dyn Vfs, places: &Places, table: &str) -> Result<Vec<u8>> {
+    // Of a partition that of its table.
+    let table = table.split("#P#").next().unwrap_or(table);
+    let path = places.data_dir.join(format!("{table}.frm"));
     let file = vfs.open(&path, OpenMode::Existing)?;
     let len = file.len()?;
     if len > FRM_BYTES_MAX {
@@ -142,32 +174,34 @@ impl Database {
     pub fn table(&self, name: &TableName) -> Result<TableRows<'_>> {
         let mut paths: Vec<String> = self.db.dictionary_rows()?.into_iter().map(|row| row.table).collect();
         paths.dedup();
-        let has_it = paths.iter().any(|path| path == name.path());
-        paths.retain(|path| if has_it { path == name.path() } else { name.is_partition(path) });
-        if paths.is_empty() {
-            return Err(format!("there is no table {} in the catalog", name.path()).into());
-        }
+        let chosen = name.choose("in the catalog", |meaning| {
+            paths.iter().any(|path| *path == meaning.path || meaning.is_partition(path))
+        })?;
+        let has_it = paths.contains(&chosen.path);
+        paths.retain(|path| if has_it { *path == chosen.path } else { chosen.is_partition(path) });
         let image = if has_it {
-            self.db.definition_image(name.path())?.map(|(_, image)| image)
+            self.db.definition_image(&chosen.path)?.map(|(_, image)| image)
         } else {
-            self.db.server_files(name.path()).map(|files| files.definition()).transpose()?
+            self.db.server_files(&chosen.path).map(|files| files.definition()).transpose()?
         };
         let image = match image {
             Some(image) => image,
-            None => read_frm(&*self.vfs, &self.places, name)?,
+            None => read_frm(&*self.vfs, &self.places, &chosen.path)?,
         };
-        let definition = Definition::read(&image).map_err(|error| format!("{}: {error}", name.path()))?;
+        let definition = Definition::read(&image).map_err(|error| format!("{}: {error}", chosen.path))?;
         let mut tables = Vec::new();
         for path in paths {
             tables.push(self.db.open_table(&path)?);
         }
-        Ok(TableRows { db: &self.db, definition, tables })
+        Ok(TableRows { db: &self.db, name: chosen.table.clone(), definition, tables })
     }
 }
 
 /// A table that is open.
 pub struct TableRows<'a> {
     db: &'a Arc<Db>,
+    /// Its name, without its database.
+    pub name: String,
     /// What the server says of it.
     pub definition: Definition,
     /// It, or its partitions.
@@ -222,6 +256,8 @@ impl TableRows<'_> {
 
 /// What is left of a table.
 pub struct Remains {
+    /// The table's name, without its database.
+    pub name: String,
     /// What the server says of it.
     pub definition: Definition,
     parts: Vec<(PathBuf, offline::Damaged)>,
@@ -251,6 +287,28 @@ pub struct Report {
     pub losses: Vec<Loss>,
 }
 
+/// The table's directory, or those of its partitions.
+fn dirs_of(vfs: &dyn Vfs, data_dir: &Path, meaning: &Meaning) -> Result<Vec<PathBuf>> {
+    let whole = data_dir.join(format!("{}.pando", meaning.path));
+    if vfs.exists(&whole)? {
+        return Ok(vec![whole]);
+    }
+    let (database, _) = meaning.path.split_once('/').unwrap_or_default();
+    let database_dir = data_dir.join(database);
+    if !vfs.exists(&database_dir)? {
+        return Ok(Vec::new());
+    }
+    let mut dirs: Vec<PathBuf> = Vec::new();
+    for entry in vfs.read_dir(&database_dir)? {
+        let table = entry.name.strip_suffix(".pando");
+        if table.is_some_and(|table| meaning.is_partition(&format!("{database}/{table}"))) {
+            dirs.push(database_dir.join(&entry.name));
+        }
+    }
+    dirs.sort();
+    Ok(dirs)
+}
+
 impl Remains {
     /// Looks for a table's directory, or those of its partitions, and its definition.
     ///
@@ -258,34 +316,29 @@ impl Remains {
     /// There is none; no superblock is sound; its definition is nowhere.
     pub fn open(places: &Places, name: &TableName, keys: &KeyRing) -> Result<Remains> {
         let vfs: Arc<dyn Vfs> = ReadOnlyVfs::new();
-        let whole = places.data_dir.join(format!("{}.pando", name.path()));
-        let mut dirs = vec![whole.clone()];
-        if !vfs.exists(&whole)? {
-            let (database, _) = name.path().split_once('/').unwrap_or_default();
-            let parts = vfs.read_dir(&places.data_dir.join(database))?.into_iter().filter_map(|entry| {
-                let table = entry.name.strip_suffix(".pando")?;
-                let path = format!("{database}/{table}");
-                name.is_partition(&path).then(|| places.data_dir.join(database).join(&entry.name))
-            });
-            dirs = parts.collect();
-        }
-        if dirs.is_empty() {
-            return Err(format!("{}: there is no such directory", whole.display()).into());
-        }
+        let found = name.0.iter().map(|meaning| dirs_of(&*vfs, &places.data_dir, meaning));
+        let found: Vec<Vec<PathBuf>> = found.collect::<Result<_>>()?;
+        let place = format!("in {}, as a directory with .pando", places.data_dir.display());
+        let has_any = |meaning: &Meaning| {
+            let mut all = name.0.iter().zip(&found);
+            all.any(|(its, dirs)| its == meaning && !dirs.is_empty())
+        };
+        let chosen = name.choose(&place, has_any)?;
+        let dirs = name.0.iter().zip(found).find(|(its, _)| *its == chosen).map(|(_, dirs)| dirs);
         let mut parts = Vec::new();
         let mut image = None;
-        for dir in dirs {
-            let damaged = offline::open_damaged(&vfs, &dir, keys)
+        for dir in dirs.unwrap_or_default() {
+            let damaged = offline::open_damaged(&vfs, &dir, &places.engine_dir, keys)
                 .map_err(|error| format!("{}: {error}", dir.display()))?;
             image = image.or(damaged.image()?);
             parts.push((dir, damaged));
         }
         let image = match image {
             Some(image) => image,
-            None => read_frm(&*vfs, places, name)?,
+            None => read_frm(&*vfs, places, &chosen.path)?,
         };
-        let definition = Definition::read(&image).map_err(|error| format!("{}: {error}", name.path()))?;
-        Ok(Remains { definition, parts })
+        let definition = Definition::read(&image).map_err(|error| format!("{}: {error}", chosen.path))?;
+        Ok(Remains { name: chosen.table.clone(), definition, parts })
     }
 
     /// How the rows of each partition are read.
@@ -349,5 +402,46 @@ impl Remains {
             }
         }
         Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(name: &str) -> Vec<String> {
+        let parsed = TableName::parse(name).map_or(Vec::new(), |name| name.0);
+        parsed.into_iter().map(|meaning| format!("{} = {}", meaning.path, meaning.table)).collect()
+    }
+
+    #[test]
+    fn a_table_is_named_as_the_server_or_its_files_have_it() {
+        assert_eq!(paths("shop/orders"), ["shop/orders = orders"]);
+        assert_eq!(paths("größe.größe"), ["gr@1i@1je/gr@1i@1je = größe"]);
+        assert_eq!(paths("`a/b`.`c.``d`"), ["a@002fb/c@002e@0060d = c.`d"]);
+        assert_eq!(paths("a.b/c"), ["a/b@002fc = b/c", "a@002eb/c = c"]);
+        assert_eq!(paths("d/a@002db"), ["d/a@0040002db = a@002db", "d/a@002db = a-b"]);
+        assert_eq!(paths("d/`a@002db`"), ["d/a@0040002db = a@002db"]);
+        assert_eq!(
+            paths("d/con@@@#P#p@1i"),
+            ["d/con@0040@0040@0040@0023P@0023p@00401i = con@@@#P#p@1i", "d/con@@@#P#p@1i = con"]
+        );
+        assert_eq!(paths("d/#mysql50#a-b"), ["d/a-b = #mysql50#a-b"]);
+        for nothing in ["", "a", "/", "a/", ".b", "a/b ", "a/😀", "a/`b"] {
+            assert!(TableName::parse(nothing).is_err(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_two_tables_can_have_is_refused() {
+        let name = TableName::parse("a.b.c").unwrap();
+        assert_eq!(name.choose("here", |its| its.table == "c").unwrap().path, "a@002eb/c");
+        let said = |exists: bool| name.choose("here", |_| exists).unwrap_err().to_string();
+        assert_eq!(said(false), "there is no table a/b@002ec or a@002eb/c here");
+        assert!(
+            said(true).starts_with("several tables can be meant, a/b@002ec or a@002eb/c: "),
+            "{}",
+            said(true)
+        );
     }
 }

@@ -25,11 +25,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let dir = arguments.next().ok_or("the directory of a table")?;
     let most: usize = arguments.next().map_or(Ok(usize::MAX), |rows| rows.parse())?;
-    let layouts = pandodb::offline::layouts_of(Path::new(&dir))?;
-    for (file, dictionary) in pandodb::offline::open_directory(Path::new(&dir), &pandodb::KeyRing::empty())? {
+    let dir = Path::new(&dir);
+    let keys = pandodb::KeyRing::empty();
+    let described = pandodb::offline::describe(dir, dir, &keys)?;
+    let layouts = described.layouts();
+    for (file, dictionary) in pandodb::offline::open_directory(dir, &described, &keys) {
         let dictionary = dictionary?;
         let rows = read(&dictionary, most)?;
-        let shapes = match (&layouts, dictionary.name.as_str()) {
+        let shapes = match (layouts, dictionary.name.as_str()) {
             (Some(layouts), "main") => Shapes::of(layouts),
             _ => Shapes::default(),
         };

@@ -7,12 +7,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use pando_export::names::{marked, readings, split, unquoted};
+
 use super::client::Session;
 use super::files::is_pando_table;
 use super::{fail, Outcome};
-
-/// Names that the server keeps from being those of files, because of Windows.
-const RESERVED: [&str; 4] = ["con", "prn", "aux", "nul"];
 
 /// What was named; everything if nothing was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl Chosen {
         }
         for name in names(tables) {
             let (mut found, mut kind) = (Vec::new(), Found::Nothing);
-            for (database, table) in readings(name) {
+            for (database, table) in readings(name, &['.']) {
                 let (database, table) = (encode(&database)?, encode(&table)?);
                 let its = kind_of(&data_dir.join(&database), &table);
                 if its != Found::Nothing {
@@ -107,44 +106,7 @@ impl Chosen {
 
 /// The single names of an option that may be given several times, each with several.
 pub fn names(lists: &[String]) -> impl Iterator<Item = &str> {
-    lists.iter().flat_map(|list| split(list, ','))
-}
-
-/// The parts between separators that are not in backquotes.
-fn split(text: &str, separator: char) -> Vec<&str> {
-    let (mut parts, mut begin, mut is_quoted) = (Vec::new(), 0, false);
-    for (at, character) in text.char_indices() {
-        if character == '`' {
-            is_quoted = !is_quoted;
-        } else if character == separator && !is_quoted {
-            parts.push(&text[begin..at]);
-            begin = at + 1;
-        }
-    }
-    parts.push(&text[begin..]);
-    parts
-}
-
-/// A name without its backquotes, if it has any. `None`: it is empty, or its quotes do not fit.
-fn unquoted(text: &str) -> Option<String> {
-    let name = match text.strip_prefix('`') {
-        None => text.to_owned(),
-        Some(rest) => {
-            let within = rest.strip_suffix('`')?.replace("``", "\0");
-            if within.contains('`') {
-                return None;
-            }
-            within.replace('\0', "`")
-        }
-    };
-    (!name.is_empty()).then_some(name)
-}
-
-/// How `DATABASE.TABLE` can be read: without quotes, each dot may be the one between them.
-fn readings(name: &str) -> Vec<(String, String)> {
-    let parts = split(name, '.');
-    let reading = |at: usize| Some((unquoted(&parts[..at].join("."))?, unquoted(&parts[at..].join("."))?));
-    (1..parts.len()).filter_map(reading).collect()
+    lists.iter().flat_map(|list| split(list, &[',']))
 }
 
 fn kind_of(database: &Path, table: &str) -> Found {
@@ -163,55 +125,17 @@ pub fn file_name(session: &mut Session, name: &str) -> Outcome<String> {
     let text = format!("CONVERT(x'{hex}' USING utf8mb4)");
     let cased = format!("IF(@@lower_case_table_names = 1, LOWER({text}), {text})");
     let encoded = session.value(&format!("SELECT CONVERT(CONVERT({cased} USING filename) USING binary)"))?;
-    Ok(with_mark(encoded))
-}
-
-fn with_mark(encoded: String) -> String {
-    let small = encoded.to_ascii_lowercase();
-    let is_port = |name: &str| {
-        matches!(
-            name.strip_prefix("com").or(name.strip_prefix("lpt")).map(str::as_bytes),
-            Some([b'1'..=b'9'])
-        )
-    };
-    match RESERVED.contains(&small.as_str()) || is_port(&small) {
-        true => format!("{encoded}@@@"),
-        false => encoded,
-    }
+    Ok(marked(encoded))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pair(database: &str, table: &str) -> (String, String) {
-        (database.to_owned(), table.to_owned())
-    }
-
     #[test]
     fn lists_are_split_at_commas_outside_of_backquotes() {
         let lists = ["a,b c".to_owned(), "`d,e`.`f``,g`,h".to_owned(), String::new()];
         assert_eq!(names(&lists).collect::<Vec<_>>(), ["a", "b c", "`d,e`.`f``,g`", "h", ""]);
-    }
-
-    #[test]
-    fn every_dot_outside_of_backquotes_may_be_the_one_between_database_and_table() {
-        assert_eq!(readings("my-db.t"), [pair("my-db", "t")]);
-        assert_eq!(readings("a.b.c"), [pair("a", "b.c"), pair("a.b", "c")]);
-        assert_eq!(readings("`a.b`.`c``d.`"), [pair("a.b", "c`d.")]);
-        assert_eq!(readings("`a.b`.c"), [pair("a.b", "c")]);
-        for nothing in ["a", "", ".", "a.", ".a", "`a.b`", "`a`b.`c`"] {
-            assert_eq!(readings(nothing), [], "{nothing}");
-        }
-    }
-
-    #[test]
-    fn names_of_devices_are_marked_as_the_server_does() {
-        assert_eq!(with_mark("Con".into()), "Con@@@");
-        assert_eq!(with_mark("lpt9".into()), "lpt9@@@");
-        for plain in ["cone", "com0", "com", "com10", "x"] {
-            assert_eq!(with_mark(plain.into()), plain);
-        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use pandodb::offline::{verify_file, Verified};
@@ -12,7 +12,7 @@ use super::manifest::{Manifest, MANIFEST, PANDO_DIR, SERVER_DIR, SERVER_LOG};
 use super::progress::Progress;
 use super::restore::stored_bytes;
 use super::{at, copy, fail, Outcome};
-use crate::keys;
+use crate::{keys, out};
 
 /// What a directory is that `pando verify` is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub fn kind_of(dir: &Path) -> Outcome<Kind> {
 
 /// Checks it; false if something is wrong, which is told.
 pub fn run(dir: &Path, keys: &KeyRing) -> Outcome<bool> {
-    let mut out = io::stdout().lock();
+    let mut out = out::stdout();
     let manifest = match Manifest::read(dir) {
         Ok(manifest) => manifest,
         Err(error) => {

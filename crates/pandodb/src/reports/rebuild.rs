@@ -17,7 +17,8 @@ use pando_tree::{Tree, TreeConfig};
 
 use crate::catalog::descriptor::{TableDescriptor, CATALOG, NEXT_ID_KEY};
 use crate::db::Db;
-use crate::reports::offline::{descriptor_of, open_one, Nobody, CACHE_BYTES};
+use crate::reports::described::descriptor_of;
+use crate::reports::offline::{open_one, Nobody, CACHE_BYTES};
 use crate::runtime::files::STATUS_FILE;
 
 /// Ids of tables that are gone may still be in the log: new ones begin far behind all that are known.

@@ -1,5 +1,5 @@
-//! What is left of a damaged table, for tools: its rows as far as they can be read, of the last durable checkpoint. Neither catalog nor log
-//! is looked at.
+//! What is left of a damaged table, for tools: its rows as far as they can be read, of the last durable checkpoint. Catalog and log
+//! are looked at only for what the table consists of, if its own copy of that cannot be read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use pando_tree::{salvage, LostRange, Salvaged, SalvagedRow, Tree};
 
 use crate::catalog::definition::unpacked;
 use crate::catalog::descriptor::TableDescriptor;
-use crate::reports::offline::{descriptor_of, open_one, CACHE_BYTES};
+use crate::reports::described::{describe_on, Described};
+use crate::reports::offline::{open_one, CACHE_BYTES};
 
 /// A table whose file of rows may be damaged.
 #[derive(Debug)]
@@ -34,13 +35,13 @@ pub struct Damaged {
 /// Opens a table's directory, whatever is in it.
 ///
 /// # Errors
-/// `status.pando` cannot be read; the file of rows is not there or has no sound superblock.
-pub fn open_damaged(vfs: &Arc<dyn Vfs>, dir: &Path, keys: &KeyRing) -> Result<Damaged> {
-    let descriptor = descriptor_of(&**vfs, dir)?;
+/// Neither `status.pando` nor the catalog in `engine_dir` can be read; the file of rows is not there or has no sound superblock.
+pub fn open_damaged(vfs: &Arc<dyn Vfs>, dir: &Path, engine_dir: &Path, keys: &KeyRing) -> Result<Damaged> {
+    let Described { descriptor, note } = describe_on(vfs, dir, engine_dir, keys)?;
     let Some(rows) = descriptor.dictionaries.first() else {
         return Err(Error::NotFound { what: format!("the file of rows in {}", dir.display()) });
     };
-    let mut notes = Vec::new();
+    let mut notes = Vec::from_iter(note);
     let opened = TreeFile::open_damaged(vfs, &dir.join(&rows.file), DictId(rows.id), keys)?;
     let cache = BlockCache::new(CACHE_BYTES, Arc::default());
     let (mut chosen, mut is_older) = (None, false);
@@ -51,7 +52,7 @@ pub fn open_damaged(vfs: &Arc<dyn Vfs>, dir: &Path, keys: &KeyRing) -> Result<Da
             chosen = chosen.or(Some((file, superblock)));
             continue;
         }
-        is_older = !notes.is_empty();
+        is_older = chosen.is_some();
         if is_older {
             let text = format!("checkpoint {} before it is read: all rows may be older", superblock.epoch);
             notes.push(format!("{}: {text}", file.path().display()));
