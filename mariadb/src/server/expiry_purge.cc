@@ -2,6 +2,7 @@
 #include "definition.h"
 #include "ha_pando.h"
 #include "performance_schema.h"
+#include "replica_time.h"
 #include "variables.h"
 
 #include <mysql/service_sql.h>
@@ -98,7 +99,6 @@ public:
 
 private:
   bool run(const std::string &query) { return !mysql_real_query(m_connection, query.data(), query.size()); }
-  bool find_now(my_time_t *now);
   void look_at(const Table_name &name, Expiring_table *table, my_time_t now);
   bool remove(const Table_name &name, Expiring_table *table);
   bool note_failure(const Table_name &name, Expiring_table *table);
@@ -116,31 +116,14 @@ bool Expiry_purger::prepare()
 }
 
 /* What has expired by then may be removed. False: nobody knows, because the server is a replica that does not follow. */
-bool Expiry_purger::find_now(my_time_t *now)
+static bool find_now(my_time_t *now)
 {
-  *now= my_time(0) - my_time_t(ttl_delay());
-  if (!run("SHOW ALL SLAVES STATUS"))
+  static Replica_time replica_time; /* there is one thread that removes */
+  *now= my_time(0);
+  if (!replica_time.limit(now))
     return false;
-  MYSQL_RES *rows= mysql_store_result(m_connection);
-  if (!rows)
-    return false;
-  uint at= 0;
-  const uint count= mysql_num_fields(rows);
-  const MYSQL_FIELD *fields= mysql_fetch_fields(rows);
-  while (at < count && strcasecmp(fields[at].name, "Seconds_Behind_Master"))
-    at++;
-  longlong behind= 0;
-  bool is_known= true;
-  while (MYSQL_ROW row= mysql_fetch_row(rows))
-  {
-    if (at >= count || !row[at])
-      is_known= false;
-    else
-      behind= std::max(behind, longlong(strtoll(row[at], nullptr, 10)));
-  }
-  mysql_free_result(rows);
-  *now-= my_time_t(behind);
-  return is_known && *now > 0;
+  *now-= my_time_t(ttl_delay());
+  return *now > 0;
 }
 
 void Expiry_purger::look_at_all()

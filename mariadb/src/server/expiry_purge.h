@@ -1,7 +1,7 @@
 /* Removes rows that have expired (expiry.h): now and then, in a thread of its own, by DELETEs of this server that its binary log does not have.
 
-   Each server removes its own rows. A replica removes what had expired at the source's time that it has come to, and nothing while it does
-   not follow: a row event of the source may still change the row. pando_ttl_delay is how far events may come in another order than their
+   Each server removes its own rows. A replica removes what had expired at the source's time that it has come to (replica_time.h), and nothing while it
+   does not follow: a row event of the source may still change the row. pando_ttl_delay is how far events may come in another order than their
    times.
 
    A DELETE names a limit that was computed before. It does nothing unless the table's TTL still gives that limit when it is open. */
