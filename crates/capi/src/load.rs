@@ -7,6 +7,7 @@ use pandodb::{Admission, BulkLoad, EngineError, Entries, Error, LoadEnd, LoadMem
 
 use crate::bytes::PandoBytes;
 use crate::guard::guard;
+use crate::member::choice;
 use crate::status::{run, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
@@ -162,6 +163,7 @@ pub unsafe extern "C" fn pando_load_begin(
         if !txn.txn.db().has_room_for_load(table) {
             return Ok(PandoStatus::Ok);
         }
+        choice("beside", beside, 2)?;
         let unique: Vec<bool> = unique.iter().map(|unique| *unique != 0).collect();
         let encoder = || Callbacks(callbacks.clone());
         let alone = txn.txn.begin_load(table, &unique, encoder())?;
@@ -289,12 +291,12 @@ pub unsafe extern "C" fn pando_load_admit(
         // SAFETY: as above.
         count => unsafe { std::slice::from_raw_parts(keys, count as usize) },
     };
-    let notes = match notes {
-        0 => Notes::None,
-        1 => Notes::All,
-        _ => Notes::WhileRoom,
-    };
     run(|| {
+        let notes = match choice("notes", notes, 2)? {
+            0 => Notes::None,
+            1 => Notes::All,
+            _ => Notes::WhileRoom,
+        };
         // SAFETY: as above.
         let lone = keys.iter().map(|lone| (lone.dictionary as usize, unsafe { lone.key.as_slice() }));
         *admission = match txn.admit_to_load(load, lone, notes)? {
