@@ -12,6 +12,10 @@ pub const VALUE_BYTES_MAX: usize = (1 << 30) + (64 << 20);
 /// them without a search for each.
 pub const LARGE_VALUE_BYTES: usize = 16 << 10;
 
+/// Most secondary indexes of a table. A bit for each dictionary says what an update changes (`pandodb`, `write::rows`); the server has 64 keys
+/// at most.
+pub const INDEXES_MAX: usize = 127;
+
 /// Unit of allocation and alignment in a tree file: the page of common disks, as O_DIRECT wants.
 pub const PAGE_BYTES: u64 = 4096;
 

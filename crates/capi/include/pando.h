@@ -3471,12 +3471,12 @@ void pando_db_set_cache_bytes(const struct PandoDb *db, uint64_t bytes);
 void pando_db_set_lock_budget(const struct PandoDb *db, uint64_t locks);
 
 /**
- * Changes when commits reach the disk.
+ * Changes when commits reach the disk. `BadArgument`: there is no such mode.
  *
  * # Safety
  * `db` is open.
  */
-void pando_db_set_flush_mode(const struct PandoDb *db, uint32_t mode);
+PandoStatus pando_db_set_flush_mode(const struct PandoDb *db, uint32_t mode);
 
 /**
  * Changes the time after which commits of the lazy flush modes are synced at the latest; 1 by default.
@@ -3890,18 +3890,19 @@ uint32_t pando_build_duplicate(const struct PandoBuild *build,
 uint32_t pando_table_building(const struct PandoTable *table);
 
 /**
- * How entries of the `index`-th of them are made; valid while the table is open.
+ * How entries of the `index`-th of them are made; valid while the table is open. Empty if there are not so many.
  *
  * # Safety
- * The table is open, and has so many.
+ * The table is open.
  */
-struct PandoBytes pando_table_building_recipe(const struct PandoTable *table, uint32_t index);
+struct PandoBytes pando_table_building_recipe(const struct PandoTable *table,
+                                              uint32_t index);
 
 /**
- * 1 once the index will not come: its entries can be left empty.
+ * 1 once the index will not come: its entries can be left empty. Likewise if there are not so many.
  *
  * # Safety
- * The table is open, and has so many.
+ * The table is open.
  */
 uint8_t pando_table_building_is_over(const struct PandoTable *table, uint32_t index);
 
@@ -3947,7 +3948,8 @@ PandoStatus pando_txn_large_value(struct PandoTxn *txn,
                                   struct PandoBuffer *buffer);
 
 /**
- * For an encoder: adds the entry that the batch's next row has in a dictionary.
+ * For an encoder: adds the entry that the batch's next row has in a dictionary. If it is too long, or there is no such dictionary, the
+ * load's end says so (`TooLong`, `BadArgument`).
  *
  * # Safety
  * `sink` is what the encoder was given, the bytes are valid for the call.
@@ -4839,12 +4841,13 @@ uint64_t pando_txn_writes_since(const struct PandoTxn *txn,
 void pando_txn_release_mark(struct PandoTxn *txn, uint64_t mark);
 
 /**
- * Undoes the writes made since the mark. Locks stay.
+ * Undoes the writes made since the mark. Locks stay. `BadArgument`: there is no such mark, or the transaction is prepared; nothing was undone.
  *
  * # Safety
- * The transaction is alive and belongs to this thread; the mark is valid.
+ * The transaction is alive and belongs to this thread.
  */
-void pando_txn_rollback_to(struct PandoTxn *txn, uint64_t mark);
+PandoStatus pando_txn_rollback_to(struct PandoTxn *txn,
+                                  uint64_t mark);
 
 /**
  * Commits. Whatever comes back, the transaction is over; but one that was prepared stays so after an error,

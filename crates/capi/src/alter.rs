@@ -1,12 +1,14 @@
 //! Changes of tables: ALTER TABLE.
 
+use std::mem::MaybeUninit;
+
 use pandodb::{IndexChange, TableChange};
 
 use crate::bytes::PandoBytes;
 use crate::compression::{compression_of, PandoCompression};
 use crate::database::PandoDb;
 use crate::definition::{PandoDefinition, PandoIndexName};
-use crate::foreign_key::{foreign_keys_of, names_in_pairs, texts, PandoForeignKey};
+use crate::foreign_key::{foreign_keys_of, names_in_pairs, names_of, PandoForeignKey};
 use crate::index_build::{places_of, PandoBuild, PandoIndexPlace};
 use crate::layout::{list, new_columns, PandoNewColumn};
 use crate::server_files::PandoServerFiles;
@@ -38,7 +40,7 @@ pub struct PandoTableChange {
     /// 1: `compression` and `compression_level` count from now on.
     pub sets_compression: u8,
     /// Compression.
-    pub compression: PandoCompression,
+    pub compression: MaybeUninit<PandoCompression>,
     /// Level for zstd.
     pub compression_level: i32,
     /// 1: `auto_increment` is the next value.
@@ -77,8 +79,16 @@ pub unsafe extern "C" fn pando_tables_alter(
     let files = unsafe { files.as_ref().and_then(|files| files.to_files()) };
     run(|| {
         // SAFETY: the caller vouches for what they point to.
-        let mut given: Vec<TableChange> =
+        let given: pandodb::Result<Vec<TableChange>> =
             changes.iter().map(|change| unsafe { table_change(change) }).collect();
+        let mut given = given?;
+        // Not before nothing is wrong with any of them.
+        for (change, given) in changes.iter().zip(&mut given) {
+            if let Some(indexes) = &mut given.indexes {
+                // SAFETY: as above.
+                indexes.build = unsafe { change.build.as_mut() }.and_then(|build| build.build.take());
+            }
+        }
         let result = db.alter_partitions(&mut given, files);
         for (change, given) in changes.iter().zip(given) {
             if let Some(build) = given.indexes.and_then(|indexes| indexes.build) {
@@ -93,33 +103,44 @@ pub unsafe extern "C" fn pando_tables_alter(
 
 /// # Safety
 /// All that the change points to is valid for the call.
-unsafe fn table_change(change: &PandoTableChange) -> TableChange {
+unsafe fn table_change(change: &PandoTableChange) -> pandodb::Result<TableChange> {
     // SAFETY: the caller vouches for it, here and below.
     let names = unsafe { list(change.index_names, change.index_name_count) }.unwrap_or_default();
-    TableChange {
-        // SAFETY: as above.
-        path: unsafe { change.path.to_text() },
-        // SAFETY: as above.
-        columns: unsafe { new_columns(change.columns, change.column_count) },
-        // SAFETY: as above.
-        index_names: names.iter().map(|n| (n.dictionary as usize, unsafe { n.name.to_text() })).collect(),
-        indexes: (change.sets_indexes != 0).then(|| IndexChange {
+    // SAFETY: as above.
+    let named = |it: &PandoIndexName| Ok((it.dictionary as usize, unsafe { it.name.to_name()? }));
+    let index_names: pandodb::Result<_> = names.iter().map(named).collect();
+    let indexes = match change.sets_indexes {
+        0 => None,
+        _ => {
             // SAFETY: as above.
-            places: unsafe { places_of(change.places, change.place_count) },
-            // SAFETY: as above.
-            build: unsafe { change.build.as_mut() }.and_then(|build| build.build.take()),
-        }),
-        compression: (change.sets_compression != 0)
-            .then(|| compression_of(change.compression, change.compression_level)),
+            let places = unsafe { places_of(change.places, change.place_count)? };
+            Some(IndexChange { places, build: None })
+        }
+    };
+    let compression = match change.sets_compression {
+        0 => None,
+        _ => Some(compression_of(change.compression, change.compression_level)?),
+    };
+    let foreign_keys = match change.sets_foreign_keys {
+        0 => None,
+        // SAFETY: as above.
+        _ => Some(unsafe { foreign_keys_of(change.foreign_keys, change.foreign_key_count)? }),
+    };
+    Ok(TableChange {
+        // SAFETY: as above.
+        path: unsafe { change.path.to_name()? },
+        // SAFETY: as above.
+        columns: unsafe { new_columns(change.columns, change.column_count)? },
+        index_names: index_names?,
+        indexes,
+        compression,
         auto_increment: (change.sets_auto_increment != 0).then_some(change.auto_increment),
         // SAFETY: as above.
         definition: Some(unsafe { change.definition.to_definition() }),
-        foreign_keys: (change.sets_foreign_keys != 0)
-            // SAFETY: as above.
-            .then(|| unsafe { foreign_keys_of(change.foreign_keys, change.foreign_key_count) }),
+        foreign_keys,
         renamed_columns: names_in_pairs(
             // SAFETY: as above.
-            unsafe { texts(change.renamed_columns, change.renamed_column_count) },
+            unsafe { names_of(change.renamed_columns, change.renamed_column_count)? },
         ),
-    }
+    })
 }

@@ -1,6 +1,7 @@
 //! SELECTs of any shape: the server says the query as bytes (`pando_analytic::Query::decode`), and gets rows.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use pando_analytic::{Answer, Outcome, Query, SpillTo, TextOrder, Texts, Value};
@@ -9,6 +10,7 @@ use pandodb::{RealVfs, Table};
 
 use crate::bytes::PandoBytes;
 use crate::guard::{contain, guard};
+use crate::member::member;
 use crate::query::PandoIsStopped;
 use crate::server_values::{served, PandoServerValues};
 use crate::status::{fail, run_contained, PandoStatus};
@@ -48,7 +50,7 @@ pub struct PandoAnalyticTexts {
     /// The collations.
     pub collations: *const *const c_void,
     /// How each of them orders texts.
-    pub collation_orders: *const PandoTextOrder,
+    pub collation_orders: *const MaybeUninit<PandoTextOrder>,
     /// How many.
     pub collation_count: usize,
     /// Tests a text.
@@ -182,16 +184,18 @@ unsafe fn contexts(list: *const *const c_void, count: usize) -> Vec<Context> {
 
 /// # Safety
 /// The list has so many entries.
-unsafe fn orders(list: *const PandoTextOrder, count: usize) -> Vec<TextOrder> {
+unsafe fn orders(list: *const MaybeUninit<PandoTextOrder>, count: usize) -> pandodb::Result<Vec<TextOrder>> {
     if count == 0 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     // SAFETY: the caller vouches for it.
     let list = unsafe { std::slice::from_raw_parts(list, count) };
-    let order = |order: &PandoTextOrder| match order {
-        PandoTextOrder::Keys => TextOrder::Keys,
-        PandoTextOrder::Bytes => TextOrder::Bytes,
-        PandoTextOrder::Padded => TextOrder::Padded,
+    let order = |order: &MaybeUninit<PandoTextOrder>| {
+        Ok(match member(*order)? {
+            PandoTextOrder::Keys => TextOrder::Keys,
+            PandoTextOrder::Bytes => TextOrder::Bytes,
+            PandoTextOrder::Padded => TextOrder::Padded,
+        })
     };
     list.iter().map(order).collect()
 }
@@ -243,7 +247,7 @@ pub unsafe extern "C" fn pando_analytic_new(
         };
         let mut of_query = Texts::default();
         // SAFETY: the caller vouches for the list.
-        of_query.orders = unsafe { orders(texts.collation_orders, texts.collation_count) };
+        of_query.orders = unsafe { orders(texts.collation_orders, texts.collation_count) }.ok()?;
         for context in collations {
             of_query.collations.push(Arc::new(move |text: &[u8], to: &mut Vec<u8>| {
                 append(key, context.pointer(), text, to);

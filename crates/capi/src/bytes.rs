@@ -44,7 +44,7 @@ impl PandoBytes {
         Some(unsafe { self.as_slice() })
     }
 
-    /// Text that is looked for, or shown. Bytes that are not UTF-8 are replaced: it is that of nothing there is.
+    /// Text that names nothing here, as the server's id of a definition. Bytes that are not UTF-8 are replaced.
     ///
     /// # Safety
     /// As [`PandoBytes::as_slice`].
@@ -64,6 +64,15 @@ impl PandoBytes {
             let what = format!("a name has to be UTF-8, which {} is not", bytes.escape_ascii());
             EngineError::argument(what).into()
         })
+    }
+
+    /// A name that is looked for, where nothing can be said of one that is none: there is nothing of it.
+    ///
+    /// # Safety
+    /// As [`PandoBytes::as_slice`].
+    pub(crate) unsafe fn to_known_name(self) -> Option<String> {
+        // SAFETY: the caller vouches for it.
+        String::from_utf8(unsafe { self.as_slice() }.to_vec()).ok()
     }
 
     /// # Safety

@@ -1,6 +1,10 @@
 //! How tables are compressed.
 
+use std::mem::MaybeUninit;
+
 use pandodb::Compression;
+
+use crate::member::member;
 
 /// How what is written to leaves is compressed.
 #[repr(u32)]
@@ -14,10 +18,14 @@ pub enum PandoCompression {
     None = 2,
 }
 
-pub(crate) fn compression_of(compression: PandoCompression, level: i32) -> Compression {
-    match compression {
+/// Errors: it is none.
+pub(crate) fn compression_of(
+    given: MaybeUninit<PandoCompression>,
+    level: i32,
+) -> pandodb::Result<Compression> {
+    Ok(match member(given)? {
         PandoCompression::Zstd => Compression::Zstd(level),
         PandoCompression::Lz4 => Compression::Lz4,
         PandoCompression::None => Compression::None,
-    }
+    })
 }

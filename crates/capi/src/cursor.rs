@@ -1,5 +1,6 @@
 //! Cursors: fetches of batches of rows.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use pandodb::{Cursor, EngineError, FilteredRows, Table, Txn};
@@ -8,6 +9,7 @@ use crate::batch::{Arena, PandoBatch};
 use crate::bytes::PandoBytes;
 use crate::filter::PandoFilter;
 use crate::guard::{guard, meet_planted_bug};
+use crate::member::member;
 use crate::read::{lock_wait, read_mode, PandoRead};
 use crate::status::PandoStatus;
 use crate::table::PandoTable;
@@ -42,10 +44,10 @@ pub enum PandoMove {
 #[derive(Clone, Copy, Debug)]
 pub struct PandoFetch {
     /// Where to begin.
-    pub start: PandoMove,
+    pub start: MaybeUninit<PandoMove>,
     /// What is seen. Locking reads of other dictionaries than 0 lock gaps only; the rows are the caller's
     /// to lock.
-    pub read: PandoRead,
+    pub read: MaybeUninit<PandoRead>,
     /// How long locks are waited for (`PANDO_WAIT_*`).
     pub wait_s: i64,
     /// The key of `AtOrAfter` and `Before`.
@@ -168,14 +170,14 @@ pub unsafe extern "C" fn pando_cursor_lock_row(
 }
 
 fn position(cursor: &mut Cursor, txn: &mut Txn, fetch: &PandoFetch, key: &[u8]) -> pandodb::Result<()> {
-    let mode = read_mode(fetch.read, fetch.wait_s);
+    let (start, mode) = (member(fetch.start)?, read_mode(member(fetch.read)?, fetch.wait_s));
     // SAFETY: the caller's bytes stay for the call.
     cursor.set_stop(unsafe { fetch.stop.as_option() });
     cursor.allow_ahead(fetch.is_ahead != 0, fetch.keeps_rows != 0);
     // SAFETY: the caller vouches for it, if there is one.
     let condition = unsafe { fetch.condition.as_ref() };
     cursor.set_condition(condition.map(|filter| (&filter.condition, filter.filter.wants())));
-    match fetch.start {
+    match start {
         PandoMove::AtOrAfter => cursor.seek(txn, key, mode),
         PandoMove::Before => cursor.seek_before(txn, key, mode),
         PandoMove::First => cursor.seek_first(txn, mode),
@@ -215,7 +217,7 @@ impl PandoCursor {
         key: &[u8],
         stop: Option<&[u8]>,
     ) -> pandodb::Result<bool> {
-        let begin = match fetch.start {
+        let begin = match member(fetch.start)? {
             PandoMove::First => Some(None),
             PandoMove::AtOrAfter => Some(Some(key)),
             _ => None,

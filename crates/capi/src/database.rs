@@ -5,7 +5,9 @@ use std::ffi::{c_char, c_void, CString};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pandodb::{Db, FlushMode, LockWatch, LogLevel, LogSink, Metrics, Options, OtherMemory, TxnId};
+use pandodb::{
+    Db, EngineError, FlushMode, LockWatch, LogLevel, LogSink, Metrics, Options, OtherMemory, TxnId,
+};
 
 use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
@@ -101,11 +103,12 @@ impl LockWatch for Watch {
     }
 }
 
-fn flush_mode(number: u32) -> FlushMode {
+fn flush_mode(number: u32) -> pandodb::Result<FlushMode> {
     match number {
-        0 => FlushMode::Lazy,
-        2 => FlushMode::Write,
-        _ => FlushMode::Commit,
+        0 => Ok(FlushMode::Lazy),
+        1 => Ok(FlushMode::Commit),
+        2 => Ok(FlushMode::Write),
+        _ => Err(EngineError::argument(format!("a flush mode is 0 to 2, and not {number}")).into()),
     }
 }
 
@@ -156,7 +159,7 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             cache_load: given.cache_load != 0,
             write_set_bytes: given.write_set_bytes,
             load_memory_bytes: given.load_memory_bytes,
-            flush_mode: flush_mode(given.flush_mode),
+            flush_mode: flush_mode(given.flush_mode)?,
             checkpoint_period_s: given.checkpoint_period_s,
             lock_wait_timeout: Duration::from_secs(given.lock_wait_s),
             background_threads: given.background_threads as usize,
@@ -252,14 +255,18 @@ pub unsafe extern "C" fn pando_db_set_lock_budget(db: *const PandoDb, locks: u64
     guard(|| unsafe { (*db).db.set_lock_budget(locks as usize) });
 }
 
-/// Changes when commits reach the disk.
+/// Changes when commits reach the disk. `BadArgument`: there is no such mode.
 ///
 /// # Safety
 /// `db` is open.
 #[no_mangle]
-pub unsafe extern "C" fn pando_db_set_flush_mode(db: *const PandoDb, mode: u32) {
+pub unsafe extern "C" fn pando_db_set_flush_mode(db: *const PandoDb, mode: u32) -> PandoStatus {
     // SAFETY: the caller vouches for it.
-    guard(|| unsafe { (*db).db.set_flush_mode(flush_mode(mode)) });
+    let db = unsafe { &(*db).db };
+    run(|| {
+        db.set_flush_mode(flush_mode(mode)?);
+        Ok(PandoStatus::Ok)
+    })
 }
 
 /// Changes the time after which commits of the lazy flush modes are synced at the latest; 1 by default.

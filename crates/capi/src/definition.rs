@@ -69,8 +69,8 @@ pub unsafe extern "C" fn pando_table_has_definition(
     definition: PandoBytes,
 ) -> u8 {
     // SAFETY: the caller vouches for them.
-    let (db, path, definition) = unsafe { (&(*db).db, path.to_text(), definition.to_text()) };
-    guard(|| u8::from(db.has_definition(&path, &definition)))
+    let (db, path, definition) = unsafe { (&(*db).db, path.to_known_name(), definition.to_text()) };
+    guard(|| u8::from(path.is_some_and(|path| db.has_definition(&path, &definition))))
 }
 
 /// How a definition stands to the recorded one. `may_have_image`: the server keeps a file for this very table.
@@ -87,9 +87,9 @@ pub unsafe extern "C" fn pando_definition_compare(
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
     let (db, path, given, state) =
-        unsafe { (&(*db).db, path.to_text(), (*definition).to_definition(), &mut *state) };
+        unsafe { (&(*db).db, path.to_name(), (*definition).to_definition(), &mut *state) };
     run(|| {
-        *state = match db.compare_definition(&path, &given, may_have_image != 0)? {
+        *state = match db.compare_definition(&path?, &given, may_have_image != 0)? {
             DefinitionState::Current => PandoDefinitionState::Current,
             DefinitionState::Unrecorded => PandoDefinitionState::Unrecorded,
             DefinitionState::Outdated => PandoDefinitionState::Outdated,
@@ -110,9 +110,9 @@ pub unsafe extern "C" fn pando_definition_adopt(
     definition: *const PandoDefinition,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, path, given) = unsafe { (&(*db).db, path.to_text(), (*definition).to_definition()) };
+    let (db, path, given) = unsafe { (&(*db).db, path.to_name(), (*definition).to_definition()) };
     run(|| {
-        db.adopt_definition(&path, given)?;
+        db.adopt_definition(&path?, given)?;
         Ok(PandoStatus::Ok)
     })
 }
@@ -130,8 +130,8 @@ pub unsafe extern "C" fn pando_definition_image(
     image: *mut PandoBuffer,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, path, id, image) = unsafe { (&(*db).db, path.to_text(), &mut *id, &mut *image) };
-    run(|| match db.definition_image(&path)? {
+    let (db, path, id, image) = unsafe { (&(*db).db, path.to_name(), &mut *id, &mut *image) };
+    run(|| match db.definition_image(&path?)? {
         Some((its_id, its_image)) => {
             id.bytes.clear();
             id.bytes.extend_from_slice(its_id.as_bytes());
@@ -150,8 +150,8 @@ pub unsafe extern "C" fn pando_definition_image(
 #[no_mangle]
 pub unsafe extern "C" fn pando_table_exists(db: *const PandoDb, path: PandoBytes) -> u8 {
     // SAFETY: the caller vouches for them.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
-    guard(|| u8::from(db.table_exists(&path)))
+    let (db, path) = unsafe { (&(*db).db, path.to_known_name()) };
+    guard(|| u8::from(path.is_some_and(|path| db.table_exists(&path))))
 }
 
 /// 1: no table has this name, and the one with this definition has another: it was renamed.
@@ -161,8 +161,8 @@ pub unsafe extern "C" fn pando_table_exists(db: *const PandoDb, path: PandoBytes
 #[no_mangle]
 pub unsafe extern "C" fn pando_table_is_renamed(db: *const PandoDb, path: PandoBytes, id: PandoBytes) -> u8 {
     // SAFETY: the caller vouches for them.
-    let (db, path, id) = unsafe { (&(*db).db, path.to_text(), id.to_text()) };
-    guard(|| u8::from(db.is_renamed(&path, &id)))
+    let (db, path, id) = unsafe { (&(*db).db, path.to_known_name(), id.to_text()) };
+    guard(|| u8::from(path.is_some_and(|path| db.is_renamed(&path, &id))))
 }
 
 /// The server is about to make files of the definition with this id under a name that no table has yet. Unless one gets it, they are
@@ -177,9 +177,9 @@ pub unsafe extern "C" fn pando_name_expect(
     id: PandoBytes,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, path, id) = unsafe { (&(*db).db, path.to_text(), id.to_text()) };
+    let (db, path, id) = unsafe { (&(*db).db, path.to_name(), id.to_text()) };
     run(|| {
-        db.expect_name(&path, &id)?;
+        db.expect_name(&path?, &id)?;
         Ok(PandoStatus::Ok)
     })
 }
@@ -220,8 +220,11 @@ pub unsafe extern "C" fn pando_definitions_visit(
     // SAFETY: the caller vouches for them.
     let (db, database) = unsafe { (&(*db).db, database.as_option()) };
     let paths = guard(|| {
-        let database = database.map(String::from_utf8_lossy);
-        db.tables_with_images(database.as_deref())
+        let database = database.map(std::str::from_utf8);
+        match database.transpose() {
+            Ok(database) => db.tables_with_images(database),
+            Err(_) => Vec::new(),
+        }
     });
     for path in paths {
         // SAFETY: the caller vouches for it.

@@ -1,6 +1,7 @@
 //! Foreign keys: given with a table's definition, and asked for.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
 use pandodb::{ForeignKey, NewName, ReferentialAction};
 
@@ -8,6 +9,7 @@ use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
 use crate::guard::guard;
 use crate::layout::list;
+use crate::member::member;
 use crate::status::{run, PandoStatus};
 
 /// What becomes of children when their parent goes, or its key changes.
@@ -41,36 +43,36 @@ pub struct PandoForeignKey {
     /// How many.
     pub column_count: u32,
     /// When the parent goes.
-    pub on_delete: PandoReferentialAction,
+    pub on_delete: MaybeUninit<PandoReferentialAction>,
     /// When the parent's key changes.
-    pub on_update: PandoReferentialAction,
+    pub on_update: MaybeUninit<PandoReferentialAction>,
 }
 
-fn action_of(action: PandoReferentialAction) -> ReferentialAction {
-    match action {
+fn action_of(given: MaybeUninit<PandoReferentialAction>) -> pandodb::Result<ReferentialAction> {
+    Ok(match member(given)? {
         PandoReferentialAction::Restrict => ReferentialAction::Restrict,
         PandoReferentialAction::NoAction => ReferentialAction::NoAction,
         PandoReferentialAction::Cascade => ReferentialAction::Cascade,
         PandoReferentialAction::SetNull => ReferentialAction::SetNull,
-    }
+    })
 }
 
-fn view_of(action: ReferentialAction) -> PandoReferentialAction {
-    match action {
+fn view_of(action: ReferentialAction) -> MaybeUninit<PandoReferentialAction> {
+    MaybeUninit::new(match action {
         ReferentialAction::Restrict => PandoReferentialAction::Restrict,
         ReferentialAction::NoAction => PandoReferentialAction::NoAction,
         ReferentialAction::Cascade => PandoReferentialAction::Cascade,
         ReferentialAction::SetNull => PandoReferentialAction::SetNull,
-    }
+    })
 }
 
 /// # Safety
-/// There are `count` texts, valid for the call.
-pub(crate) unsafe fn texts(first: *const PandoBytes, count: u32) -> Vec<String> {
+/// There are `count` names, valid for the call.
+pub(crate) unsafe fn names_of(first: *const PandoBytes, count: u32) -> pandodb::Result<Vec<String>> {
     // SAFETY: the caller vouches for it.
     let given = unsafe { list(first, count) }.unwrap_or_default();
     // SAFETY: as above.
-    given.iter().map(|text| unsafe { text.to_text() }).collect()
+    given.iter().map(|name| unsafe { name.to_name() }).collect()
 }
 
 /// Old and new names, in turn.
@@ -80,20 +82,23 @@ pub(crate) fn names_in_pairs(names: Vec<String>) -> Vec<(String, String)> {
 
 /// # Safety
 /// There are `count` constraints, which are valid for the call with all they point to.
-pub(crate) unsafe fn foreign_keys_of(first: *const PandoForeignKey, count: u32) -> Vec<ForeignKey> {
+pub(crate) unsafe fn foreign_keys_of(
+    first: *const PandoForeignKey,
+    count: u32,
+) -> pandodb::Result<Vec<ForeignKey>> {
     // SAFETY: the caller vouches for it.
     let given = unsafe { list(first, count) }.unwrap_or_default();
     let one = |key: &PandoForeignKey| {
         // SAFETY: the caller vouches for all that it points to.
         unsafe {
-            ForeignKey {
-                name: key.name.to_text(),
-                columns: texts(key.columns, key.column_count),
-                parent: key.parent.to_text(),
-                parent_columns: texts(key.parent_columns, key.column_count),
-                on_delete: action_of(key.on_delete),
-                on_update: action_of(key.on_update),
-            }
+            Ok(ForeignKey {
+                name: key.name.to_name()?,
+                columns: names_of(key.columns, key.column_count)?,
+                parent: key.parent.to_name()?,
+                parent_columns: names_of(key.parent_columns, key.column_count)?,
+                on_delete: action_of(key.on_delete)?,
+                on_update: action_of(key.on_update)?,
+            })
         }
     };
     given.iter().map(one).collect()
@@ -113,7 +118,8 @@ pub unsafe extern "C" fn pando_foreign_keys_visit(
     visit: unsafe extern "C" fn(context: *mut c_void, key: *const PandoForeignKey),
 ) {
     // SAFETY: the caller vouches for them.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    let (db, path) = unsafe { (&(*db).db, path.to_known_name()) };
+    let Some(path) = path else { return };
     let keys: Vec<(String, ForeignKey)> = guard(|| match as_parent {
         0 => db.foreign_keys(&path).into_iter().map(|key| (path.clone(), key)).collect(),
         _ => db.references_to(&path),
@@ -151,8 +157,12 @@ pub unsafe extern "C" fn pando_foreign_key_exists(
 ) -> u8 {
     // SAFETY: the caller vouches for them.
     let (db, database, name, except) =
-        unsafe { (&(*db).db, database.to_text(), name.to_text(), except.to_text()) };
-    guard(|| u8::from(db.has_foreign_key(&database, &name, &except)))
+        unsafe { (&(*db).db, database.to_known_name(), name.to_known_name(), except.to_known_name()) };
+    let has = |database: String, name: String| {
+        // What is no name leaves nothing out.
+        db.has_foreign_key(&database, &name, &except.unwrap_or_default())
+    };
+    guard(|| u8::from(database.zip(name).is_some_and(|(database, name)| has(database, name))))
 }
 
 /// Grows whenever a table is made, dropped, renamed or altered. What was learnt of constraints before may not hold any more.
@@ -186,9 +196,9 @@ pub unsafe extern "C" fn pando_table_rename(
     // SAFETY: the caller vouches for them.
     let (db, from, to) = unsafe { (&(*db).db, from.to_name(), to.to_name()) };
     // SAFETY: as above.
-    let (old_name, new_name, copied) = unsafe { (old_name.to_text(), new_name.to_text(), copied.to_text()) };
+    let (old_name, new_name, copied) = unsafe { (old_name.to_name(), new_name.to_name(), copied.to_name()) };
     run(|| {
-        let (from, to) = (from?, to?);
+        let (from, to, old_name, new_name, copied) = (from?, to?, old_name?, new_name?, copied?);
         let copied = Some(&*copied).filter(|path| !path.is_empty());
         let statement = Some(statement).filter(|number| *number != 0);
         db.rename_table_as(&from, &to, Some(NewName { from: &old_name, to: &new_name }), copied, statement)?;

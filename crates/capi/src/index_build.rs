@@ -1,6 +1,7 @@
 //! Indexes that are added, dropped and renamed while others read and write.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
 use pandodb::{IndexBuild, IndexPlace, IndexSource, NewIndex};
 
@@ -8,6 +9,7 @@ use crate::bytes::PandoBytes;
 use crate::clustering::PandoClustering;
 use crate::database::PandoDb;
 use crate::guard::guard;
+use crate::member::member;
 use crate::status::{run, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
@@ -32,7 +34,7 @@ pub struct PandoNewIndex {
     /// 1: entries that say so must be alone with their key.
     pub unique: u8,
     /// Whether its entries hold rows.
-    pub clustering: PandoClustering,
+    pub clustering: MaybeUninit<PandoClustering>,
 }
 
 /// An index of a new definition.
@@ -54,7 +56,10 @@ const CATCH_UP_DONE: u64 = 500;
 
 /// # Safety
 /// `places` points to `count` places, valid for the call.
-pub(crate) unsafe fn places_of(places: *const PandoIndexPlace, count: u32) -> Vec<IndexPlace> {
+pub(crate) unsafe fn places_of(
+    places: *const PandoIndexPlace,
+    count: u32,
+) -> pandodb::Result<Vec<IndexPlace>> {
     let mut all = Vec::with_capacity(count as usize);
     for at in 0..count as usize {
         // SAFETY: the caller vouches for the list.
@@ -62,9 +67,9 @@ pub(crate) unsafe fn places_of(places: *const PandoIndexPlace, count: u32) -> Ve
         let position = place.position as usize;
         let source = if place.is_new != 0 { IndexSource::New(position) } else { IndexSource::Kept(position) };
         // SAFETY: as above.
-        all.push(IndexPlace { name: unsafe { place.name.to_text() }, source });
+        all.push(IndexPlace { name: unsafe { place.name.to_name()? }, source });
     }
-    all
+    Ok(all)
 }
 
 /// Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to
@@ -91,7 +96,7 @@ pub unsafe extern "C" fn pando_build_begin(
                 NewIndex {
                     name: index.name.to_name()?,
                     is_unique: index.unique != 0,
-                    clustering: index.clustering.into(),
+                    clustering: member(index.clustering)?.into(),
                     recipe: index.recipe.as_slice().to_vec(),
                 }
             });
@@ -231,24 +236,27 @@ pub unsafe extern "C" fn pando_table_building(table: *const PandoTable) -> u32 {
     guard(|| unsafe { (*table).table.building().len() as u32 })
 }
 
-/// How entries of the `index`-th of them are made; valid while the table is open.
+/// How entries of the `index`-th of them are made; valid while the table is open. Empty if there are not so many.
 ///
 /// # Safety
-/// The table is open, and has so many.
+/// The table is open.
 #[no_mangle]
 pub unsafe extern "C" fn pando_table_building_recipe(table: *const PandoTable, index: u32) -> PandoBytes {
     // SAFETY: the caller vouches for it.
     let table = unsafe { &(*table).table };
-    guard(|| PandoBytes::from_slice(table.building()[index as usize].recipe()))
+    guard(|| {
+        let building = table.building().get(index as usize);
+        PandoBytes::from_slice(building.map_or(&[][..], |building| building.recipe()))
+    })
 }
 
-/// 1 once the index will not come: its entries can be left empty.
+/// 1 once the index will not come: its entries can be left empty. Likewise if there are not so many.
 ///
 /// # Safety
-/// The table is open, and has so many.
+/// The table is open.
 #[no_mangle]
 pub unsafe extern "C" fn pando_table_building_is_over(table: *const PandoTable, index: u32) -> u8 {
     // SAFETY: the caller vouches for it.
     let table = unsafe { &(*table).table };
-    guard(|| u8::from(table.building()[index as usize].is_over()))
+    guard(|| u8::from(table.building().get(index as usize).is_none_or(|building| building.is_over())))
 }

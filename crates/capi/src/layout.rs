@@ -1,12 +1,14 @@
 //! Columns of tables: what rows consist of now and consisted of.
 
 use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
 use pandodb::layout::{ColumnType, Kind, Layouts, NewColumn, Source, Value};
 
 use crate::bytes::PandoBytes;
+use crate::member::member;
 
 /// What the bytes of a value are. Of `Char`, `Varchar`, `Blob` and `Large` each value has a count before it.
 #[repr(u32)]
@@ -43,7 +45,7 @@ pub struct PandoNewColumn {
     /// For people.
     pub name: PandoBytes,
     /// What the bytes are.
-    pub kind: PandoColumnKind,
+    pub kind: MaybeUninit<PandoColumnKind>,
     /// Bytes of a value.
     pub size: u32,
     /// 1: NULL is possible.
@@ -153,8 +155,8 @@ fn kind_to_c(kind: Kind) -> PandoColumnKind {
     }
 }
 
-fn kind_from_c(kind: PandoColumnKind) -> Kind {
-    match kind {
+fn kind_from_c(given: MaybeUninit<PandoColumnKind>) -> pandodb::Result<Kind> {
+    Ok(match member(given)? {
         PandoColumnKind::Signed => Kind::Signed,
         PandoColumnKind::Unsigned => Kind::Unsigned,
         PandoColumnKind::Float => Kind::Float,
@@ -166,33 +168,38 @@ fn kind_from_c(kind: PandoColumnKind) -> Kind {
         PandoColumnKind::Varchar => Kind::Varchar,
         PandoColumnKind::Blob => Kind::Blob,
         PandoColumnKind::Large => Kind::Large,
-    }
+    })
 }
 
 /// # Safety
 /// `columns` is null or points to `count` columns whose bytes are valid for the call.
-pub(crate) unsafe fn new_columns(columns: *const PandoNewColumn, count: u32) -> Option<Vec<NewColumn>> {
+pub(crate) unsafe fn new_columns(
+    columns: *const PandoNewColumn,
+    count: u32,
+) -> pandodb::Result<Option<Vec<NewColumn>>> {
     // SAFETY: the caller vouches for the list.
-    let columns = unsafe { list(columns, count) }?;
-    let new = |column: &PandoNewColumn| NewColumn {
-        // SAFETY: as above.
-        name: unsafe { column.name.to_text() },
-        ty: ColumnType {
-            kind: kind_from_c(column.kind),
-            size: column.size,
-            nullable: column.nullable != 0,
-            binary: column.binary != 0,
-        },
-        source: match usize::try_from(column.source) {
-            Ok(position) => Source::Column(position),
+    let Some(columns) = (unsafe { list(columns, count) }) else { return Ok(None) };
+    let new = |column: &PandoNewColumn| {
+        Ok(NewColumn {
             // SAFETY: as above.
-            Err(_) => Source::Added(match unsafe { column.value.as_option() } {
-                Some(bytes) => Value::Bytes(bytes.to_vec()),
-                None => Value::Null,
-            }),
-        },
+            name: unsafe { column.name.to_name()? },
+            ty: ColumnType {
+                kind: kind_from_c(column.kind)?,
+                size: column.size,
+                nullable: column.nullable != 0,
+                binary: column.binary != 0,
+            },
+            source: match usize::try_from(column.source) {
+                Ok(position) => Source::Column(position),
+                // SAFETY: as above.
+                Err(_) => Source::Added(match unsafe { column.value.as_option() } {
+                    Some(bytes) => Value::Bytes(bytes.to_vec()),
+                    None => Value::Null,
+                }),
+            },
+        })
     };
-    Some(columns.iter().map(new).collect())
+    columns.iter().map(new).collect::<pandodb::Result<_>>().map(Some)
 }
 
 /// # Safety

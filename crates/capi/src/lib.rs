@@ -10,6 +10,8 @@
 //! - Objects (`PandoDb`, `PandoTable`, `PandoTxn`, `PandoCursor`, `PandoBuffer`) are made and freed by
 //!   this side. A transaction, and cursors used with it, belong to one thread at a time; databases
 //!   and tables may be shared.
+//! - A number that stands for no member of the enumeration it is given as is a mistake of the caller ([`member`]), as is a name that is not
+//!   UTF-8: `BadArgument`, or of functions without a status, as if there were nothing of this name.
 //! - Functions that can fail return a [`PandoStatus`]; its text for people is
 //!   [`pando_error_text`], valid on the same thread until the next call.
 //! - Panics do not cross: a panic is a bug, the state after it is not trusted. It is logged with its backtrace. Where only a
@@ -44,6 +46,7 @@ mod load;
 mod lock_report;
 mod log;
 mod machine;
+mod member;
 mod memory;
 mod observer;
 mod query;

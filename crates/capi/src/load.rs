@@ -3,10 +3,11 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pandodb::{Admission, BulkLoad, Entries, Error, LoadEnd, LoadMemory, Notes, RowEncoder};
+use pandodb::{Admission, BulkLoad, EngineError, Entries, Error, LoadEnd, LoadMemory, Notes, RowEncoder};
 
 use crate::bytes::PandoBytes;
 use crate::guard::guard;
+use crate::member::choice;
 use crate::status::{run, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
@@ -22,7 +23,8 @@ pub struct PandoLoad {
 #[derive(Debug)]
 pub struct PandoEntries<'a> {
     entries: &'a mut [Entries],
-    too_long: bool,
+    /// One was for a dictionary that is not there.
+    is_astray: bool,
 }
 
 /// Functions of the server that know its rows. `encode` and `free_batch` are called on any thread, several at
@@ -40,8 +42,8 @@ pub struct PandoEncoder {
     pub free_context: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
-/// A number no error of the server has: an entry is too long.
-const TOO_LONG: i32 = -1;
+/// A number no error of the server has: an entry was for a dictionary that the table does not have.
+const NO_DICTIONARY: i32 = -1;
 
 #[derive(Debug)]
 struct Context(PandoEncoder);
@@ -85,20 +87,21 @@ impl RowEncoder for Callbacks {
     type Batch = Batch;
 
     fn encode(&self, mut batch: Batch, entries: &mut [Entries]) -> Result<(), i32> {
-        let mut sink = PandoEntries { entries, too_long: false };
+        let mut sink = PandoEntries { entries, is_astray: false };
         let given = std::mem::replace(&mut batch.batch, std::ptr::null_mut());
         let encoder = &self.0 .0;
         let Some(encode) = encoder.encode else { unreachable!("an encoder encodes") };
         // SAFETY: the caller of `pando_load_begin` vouches for the function; it frees the batch.
         match unsafe { encode(encoder.context, given, &mut sink) } {
-            0 if sink.too_long => Err(TOO_LONG),
+            _ if sink.is_astray => Err(NO_DICTIONARY),
             0 => Ok(()),
             code => Err(code),
         }
     }
 }
 
-/// For an encoder: adds the entry that the batch's next row has in a dictionary.
+/// For an encoder: adds the entry that the batch's next row has in a dictionary. If it is too long, or there is no such dictionary, the
+/// load's end says so (`TooLong`, `BadArgument`).
 ///
 /// # Safety
 /// `sink` is what the encoder was given, the bytes are valid for the call.
@@ -112,8 +115,10 @@ pub unsafe extern "C" fn pando_entries_add(
     guard(|| {
         // SAFETY: the caller vouches for all of them.
         let (sink, key, value) = unsafe { (&mut *sink, key.as_slice(), value.as_slice()) };
-        sink.too_long |= pandodb::is_too_long(key, value);
-        sink.entries[dictionary as usize].push(key, value);
+        match sink.entries.get_mut(dictionary as usize) {
+            Some(entries) => entries.push(key, value),
+            None => sink.is_astray = true,
+        }
     });
 }
 
@@ -158,12 +163,13 @@ pub unsafe extern "C" fn pando_load_begin(
         if !txn.txn.db().has_room_for_load(table) {
             return Ok(PandoStatus::Ok);
         }
+        choice("beside", beside, 2)?;
         let unique: Vec<bool> = unique.iter().map(|unique| *unique != 0).collect();
         let encoder = || Callbacks(callbacks.clone());
         let alone = txn.txn.begin_load(table, &unique, encoder())?;
         let begun = match alone {
-            None if beside == 1 => txn.txn.begin_load_beside(table, &unique, encoder()),
-            None if beside == 2 => txn.txn.begin_load_by_row(table, &unique, encoder()),
+            None if beside == 1 => txn.txn.begin_load_beside(table, &unique, encoder())?,
+            None if beside == 2 => txn.txn.begin_load_by_row(table, &unique, encoder())?,
             begun => begun,
         };
         if let Some(mut begun) = begun {
@@ -285,12 +291,12 @@ pub unsafe extern "C" fn pando_load_admit(
         // SAFETY: as above.
         count => unsafe { std::slice::from_raw_parts(keys, count as usize) },
     };
-    let notes = match notes {
-        0 => Notes::None,
-        1 => Notes::All,
-        _ => Notes::WhileRoom,
-    };
     run(|| {
+        let notes = match choice("notes", notes, 2)? {
+            0 => Notes::None,
+            1 => Notes::All,
+            _ => Notes::WhileRoom,
+        };
         // SAFETY: as above.
         let lone = keys.iter().map(|lone| (lone.dictionary as usize, unsafe { lone.key.as_slice() }));
         *admission = match txn.admit_to_load(load, lone, notes)? {
@@ -365,7 +371,11 @@ pub unsafe extern "C" fn pando_load_finish(
             txn.set_duplicate(index, existing, key, value);
             Err(Error::Duplicate { index, existing: Vec::new() })
         }
-        LoadEnd::Refused(TOO_LONG) => Err(pandodb::too_long()),
+        LoadEnd::Refused(NO_DICTIONARY) => {
+            let what =
+                "the encoder of a load has added an entry to a dictionary that the table does not have";
+            Err(EngineError::argument(what).into())
+        }
         LoadEnd::Refused(code) => {
             *refused = code;
             Ok(PandoStatus::Refused)

@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use pando_query::{
@@ -16,6 +17,7 @@ use pandodb::{KeyPath, LockMode, Table, Txn};
 
 use crate::bytes::PandoBytes;
 use crate::guard::{contain, guard, meet_planted_bug};
+use crate::member::{member, Members};
 use crate::read::PandoRead;
 use crate::status::{run_contained, PandoStatus};
 use crate::table::PandoTable;
@@ -51,7 +53,7 @@ pub struct PandoQueryColumn {
     /// Which of the query's tables has it.
     pub table: u32,
     /// What its bytes mean.
-    pub form: PandoForm,
+    pub form: MaybeUninit<PandoForm>,
     /// Its position in the table's current layout; negative: it is in the key.
     pub position: i32,
     /// Where in the key.
@@ -165,9 +167,9 @@ pub enum PandoBounds {
 #[derive(Clone, Copy, Debug)]
 pub struct PandoExpression {
     /// How.
-    pub arithmetic: PandoArithmetic,
+    pub arithmetic: MaybeUninit<PandoArithmetic>,
     /// What it can be.
-    pub bounds: PandoBounds,
+    pub bounds: MaybeUninit<PandoBounds>,
     /// Digits behind its point.
     pub scale: u32,
     /// What it is computed from.
@@ -295,8 +297,9 @@ pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: Pand
         // SAFETY: the caller vouches for it.
         let path = unsafe { column.key_path.as_option() }.map(KeyPath::parse);
         query.is_wrong |= matches!(path, Some(None));
+        let form = query.member_or(column.form, PandoForm::Presence);
         let place = match (usize::try_from(column.position), path) {
-            (Ok(position), _) if column.form == PandoForm::Length => Place::Length(position),
+            (Ok(position), _) if form == PandoForm::Length => Place::Length(position),
             (Ok(position), _) => Place::Stored(position),
             (Err(_), Some(Some(path))) => Place::KeyPart(Arc::new(path)),
             (Err(_), _) => Place::Key {
@@ -305,7 +308,7 @@ pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: Pand
                 is_reversed: column.key_reversed != 0,
             },
         };
-        let form = match column.form {
+        let form = match form {
             PandoForm::Signed => Form::Signed,
             PandoForm::Unsigned => Form::Unsigned,
             PandoForm::Decimal => Form::Decimal { precision: column.precision, scale: column.scale },
@@ -368,13 +371,14 @@ pub unsafe extern "C" fn pando_query_matches(
 #[no_mangle]
 pub unsafe extern "C" fn pando_query_compare(
     query: *mut PandoQuery,
-    operator: PandoOperator,
+    operator: MaybeUninit<PandoOperator>,
     first: u32,
     second: u32,
 ) {
     // SAFETY: the caller vouches for it.
     unsafe { &mut *query }.build(|query| {
         let compared = |comparison| Filter::CompareColumns(first as usize, comparison, second as usize);
+        let operator = query.member_or(operator, PandoOperator::True);
         query.add(comparison_of(operator).map(|comparison| (compared(comparison), 1)));
     });
 }
@@ -408,12 +412,15 @@ pub unsafe extern "C" fn pando_query_constant(query: *mut PandoQuery, constant: 
 #[no_mangle]
 pub unsafe extern "C" fn pando_query_condition(
     query: *mut PandoQuery,
-    operator: PandoOperator,
+    operator: MaybeUninit<PandoOperator>,
     column: u32,
     count: u32,
 ) {
     // SAFETY: the caller vouches for it.
-    unsafe { &mut *query }.build(|query| query.condition(operator, column as usize, count as usize));
+    unsafe { &mut *query }.build(|query| {
+        let operator = query.member_or(operator, PandoOperator::True);
+        query.condition(operator, column as usize, count as usize);
+    });
 }
 
 /// Adds a column that makes groups.
@@ -433,13 +440,13 @@ pub unsafe extern "C" fn pando_query_group(query: *mut PandoQuery, column: u32) 
 #[no_mangle]
 pub unsafe extern "C" fn pando_query_aggregate(
     query: *mut PandoQuery,
-    aggregate: PandoAggregate,
+    aggregate: MaybeUninit<PandoAggregate>,
     column: u32,
 ) {
     // SAFETY: the caller vouches for it.
     unsafe { &mut *query }.build(|query| {
         let column = column as usize;
-        let aggregate = match aggregate {
+        let aggregate = match query.member_or(aggregate, PandoAggregate::Rows) {
             PandoAggregate::Rows => Aggregate::Rows,
             PandoAggregate::Count => Aggregate::Count(column),
             PandoAggregate::Sum => Aggregate::Sum(column),
@@ -491,7 +498,7 @@ pub unsafe extern "C" fn pando_query_run(
     txn: *mut PandoTxn,
     tables: *const *const PandoTable,
     count: usize,
-    read: PandoRead,
+    read: MaybeUninit<PandoRead>,
     memory_bytes: u64,
     is_stopped: PandoIsStopped,
     context: *const c_void,
@@ -500,6 +507,7 @@ pub unsafe extern "C" fn pando_query_run(
     let (query, txn, tables) = unsafe { (&mut *query, &mut *txn, std::slice::from_raw_parts(tables, count)) };
     let context = Context(context);
     run_contained(|| {
+        let read = member(read)?;
         if !query.finish() {
             return Ok(PandoStatus::Unsupported);
         }
@@ -589,6 +597,14 @@ impl PandoQuery {
         })
     }
 
+    /// What was given; where it is no member of its enumeration, the query is put together wrongly.
+    fn member_or<E: Members>(&mut self, given: MaybeUninit<E>, other: E) -> E {
+        member(given).unwrap_or_else(|_| {
+            self.is_wrong = true;
+            other
+        })
+    }
+
     fn condition(&mut self, operator: PandoOperator, column: usize, count: usize) {
         let simple = |filter| Some((filter, 1));
         let filter = match operator {
@@ -620,7 +636,7 @@ impl PandoQuery {
 
     fn expression(&mut self, expression: PandoExpression) -> u32 {
         let (first, second) = (expression.first as usize, expression.second as usize);
-        let operator = match expression.arithmetic {
+        let operator = match self.member_or(expression.arithmetic, PandoArithmetic::Constant) {
             PandoArithmetic::Constant => self.constant(expression.scale),
             PandoArithmetic::Add => Some(Operator::Add(first, second)),
             PandoArithmetic::Subtract => Some(Operator::Subtract(first, second)),
@@ -641,7 +657,7 @@ impl PandoQuery {
                 Some(Operator::OfDateTime(DatePart::Day, first, expression.second))
             }
         };
-        let bounds = match expression.bounds {
+        let bounds = match self.member_or(expression.bounds, PandoBounds::Signed) {
             PandoBounds::Signed => Bounds::Signed,
             PandoBounds::Unsigned => Bounds::Unsigned,
             PandoBounds::Decimal => Bounds::Decimal,

@@ -28,7 +28,12 @@ impl PandoServerFiles {
     pub(crate) unsafe fn to_files(self) -> Option<ServerFiles> {
         // SAFETY: the caller vouches for it.
         let (path, id, definition, partitions) = unsafe {
-            (self.path.to_text(), self.id.to_text(), self.definition.as_slice(), self.partitions.as_slice())
+            (
+                self.path.to_known_name()?,
+                self.id.to_text(),
+                self.definition.as_slice(),
+                self.partitions.as_slice(),
+            )
         };
         if path.is_empty() {
             return None;
@@ -69,11 +74,11 @@ pub unsafe extern "C" fn pando_server_files_get(
     partitions: *mut PandoBuffer,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    let (db, path) = unsafe { (&(*db).db, path.to_name()) };
     // SAFETY: as above.
     let (id, definition, partitions) = unsafe { (&mut *id, &mut *definition, &mut *partitions) };
     run(|| {
-        let Some(files) = db.server_files(&path) else { return Ok(PandoStatus::NotFound) };
+        let Some(files) = db.server_files(&path?) else { return Ok(PandoStatus::NotFound) };
         id.bytes.clear();
         id.bytes.extend_from_slice(files.id().as_bytes());
         definition.bytes = files.definition()?;
@@ -89,8 +94,9 @@ pub unsafe extern "C" fn pando_server_files_get(
 #[no_mangle]
 pub unsafe extern "C" fn pando_server_files_are(db: *const PandoDb, path: PandoBytes, id: PandoBytes) -> u8 {
     // SAFETY: the caller vouches for them.
-    let (db, path, id) = unsafe { (&(*db).db, path.to_text(), id.to_text()) };
-    guard(|| u8::from(db.server_files(&path).is_some_and(|files| files.id() == id)))
+    let (db, path, id) = unsafe { (&(*db).db, path.to_known_name(), id.to_text()) };
+    let files = || path.and_then(|path| db.server_files(&path));
+    guard(|| u8::from(files().is_some_and(|files| files.id() == id)))
 }
 
 /// 1: there are partitions of the table at this path, whatever is recorded of its files.
@@ -126,8 +132,8 @@ pub unsafe extern "C" fn pando_server_files_fit(
     partitions: PandoBytes,
 ) -> u8 {
     // SAFETY: the caller vouches for them.
-    let (db, path, partitions) = unsafe { (&(*db).db, path.to_text(), partitions.as_slice()) };
-    guard(|| u8::from(db.server_files_fit(&path, partitions)))
+    let (db, path, partitions) = unsafe { (&(*db).db, path.to_known_name(), partitions.as_slice()) };
+    guard(|| u8::from(path.is_some_and(|path| db.server_files_fit(&path, partitions))))
 }
 
 /// Forgets the files of a table, if it has no partitions.
@@ -137,9 +143,9 @@ pub unsafe extern "C" fn pando_server_files_fit(
 #[no_mangle]
 pub unsafe extern "C" fn pando_server_files_forget(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    let (db, path) = unsafe { (&(*db).db, path.to_name()) };
     run(|| {
-        db.forget_server_files(&path)?;
+        db.forget_server_files(&path?)?;
         Ok(PandoStatus::Ok)
     })
 }
@@ -152,8 +158,8 @@ pub unsafe extern "C" fn pando_server_files_forget(db: *const PandoDb, path: Pan
 #[no_mangle]
 pub unsafe extern "C" fn pando_table_drop_if_empty(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
-    run(|| Ok(if db.drop_if_empty(&path)? { PandoStatus::Ok } else { PandoStatus::NotFound }))
+    let (db, path) = unsafe { (&(*db).db, path.to_name()) };
+    run(|| Ok(if db.drop_if_empty(&path?)? { PandoStatus::Ok } else { PandoStatus::NotFound }))
 }
 
 /// Calls `visit` with `context` and the path of each table whose files are recorded, in order: those of a database (the name of
@@ -171,8 +177,11 @@ pub unsafe extern "C" fn pando_server_files_visit(
     // SAFETY: the caller vouches for them.
     let (db, database) = unsafe { (&(*db).db, database.as_option()) };
     let paths = guard(|| {
-        let database = database.map(String::from_utf8_lossy);
-        db.tables_with_server_files(database.as_deref())
+        let database = database.map(std::str::from_utf8);
+        match database.transpose() {
+            Ok(database) => db.tables_with_server_files(database),
+            Err(_) => Vec::new(),
+        }
     });
     for path in paths {
         // SAFETY: the caller vouches for it.
@@ -194,9 +203,9 @@ pub unsafe extern "C" fn pando_table_other_half(
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
     let (db, path, partitions, half) =
-        unsafe { (&(*db).db, path.to_text(), partitions.as_slice(), &mut *half) };
+        unsafe { (&(*db).db, path.to_name(), partitions.as_slice(), &mut *half) };
     run(|| {
-        let Some(found) = db.other_half(&path, partitions) else { return Ok(PandoStatus::NotFound) };
+        let Some(found) = db.other_half(&path?, partitions) else { return Ok(PandoStatus::NotFound) };
         half.bytes.clear();
         half.bytes.extend_from_slice(found.as_bytes());
         Ok(PandoStatus::Ok)
@@ -214,9 +223,9 @@ pub unsafe extern "C" fn pando_table_join_halves(
     half: PandoBytes,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
-    let (db, path, half) = unsafe { (&(*db).db, path.to_text(), half.to_text()) };
+    let (db, path, half) = unsafe { (&(*db).db, path.to_name(), half.to_name()) };
     run(|| {
-        db.join_halves(&path, &half)?;
+        db.join_halves(&path?, &half?)?;
         Ok(PandoStatus::Ok)
     })
 }

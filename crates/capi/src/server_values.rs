@@ -1,11 +1,13 @@
 //! Expressions of a SELECT that the server's own code computes: columns go over, a column comes back.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
 use pando_analytic::{Column, Data, Hearing};
 use pando_query::{Failure, Why};
 
 use crate::bytes::PandoBytes;
+use crate::member::member;
 
 /// A column of some rows. One of the lists is there, with an entry for each row; those of NULLs mean nothing.
 #[repr(C)]
@@ -59,7 +61,7 @@ pub type PandoServerValues = extern "C" fn(
     count: usize,
     rows: u64,
     result: *mut PandoServerColumn,
-) -> PandoServerOutcome;
+) -> MaybeUninit<PandoServerOutcome>;
 
 /// The lists of a column, which stay as long as this.
 struct Lists {
@@ -129,7 +131,9 @@ pub(crate) fn served(
     let of_server: Vec<PandoServerColumn> =
         lists.iter().zip(columns).map(|(lists, column)| lists.column(column)).collect();
     let mut result = NOTHING;
-    match server(context, number, hearing, of_server.as_ptr(), of_server.len(), rows as u64, &mut result) {
+    let outcome =
+        server(context, number, hearing, of_server.as_ptr(), of_server.len(), rows as u64, &mut result);
+    match member(outcome).unwrap_or(PandoServerOutcome::GivenBack) {
         PandoServerOutcome::Values => {}
         PandoServerOutcome::GivenBack => return Err(Failure::GivenBack(Why::Told)),
         PandoServerOutcome::Stopped => return Err(Failure::GivenBack(Why::Stopped)),

@@ -1,6 +1,7 @@
 //! Tables: DDL, opening, statistics, auto-increment.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use pandodb::{IndexSpec, Table, TableSpec};
@@ -13,6 +14,7 @@ use crate::definition::{PandoDefinition, PandoIndexName};
 use crate::foreign_key::{foreign_keys_of, PandoForeignKey};
 use crate::guard::{guard, meet_planted_bug};
 use crate::layout::{list, new_columns, LayoutViews, PandoLayout, PandoNewColumn};
+use crate::member::{choice, member};
 use crate::server_files::PandoServerFiles;
 use crate::status::{run, run_contained, PandoStatus};
 use crate::watch::{watching, PandoWatch};
@@ -34,7 +36,7 @@ pub struct PandoIndexSpec {
     /// that.
     pub has_filters: u8,
     /// Whether its entries hold rows.
-    pub clustering: PandoClustering,
+    pub clustering: MaybeUninit<PandoClustering>,
 }
 
 /// What a table is created with.
@@ -48,7 +50,7 @@ pub struct PandoTableSpec {
     /// How many indexes.
     pub index_count: u32,
     /// Compression.
-    pub compression: PandoCompression,
+    pub compression: MaybeUninit<PandoCompression>,
     /// Level for zstd.
     pub compression_level: i32,
     /// 1: gone after a restart, and seen by one session alone.
@@ -107,12 +109,13 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
     // SAFETY: the caller vouches for both.
     let (db, spec) = unsafe { (&(*db).db, &*spec) };
     run(|| {
+        choice("encrypted", spec.encrypted, 2)?;
         let mut indexes = Vec::with_capacity(spec.index_count as usize);
         for position in 0..spec.index_count as usize {
             // SAFETY: the caller vouches for the list.
             let (name, has_filters, clustering) = unsafe {
                 let index = &*spec.indexes.add(position);
-                (index.name.to_name()?, index.has_filters != 0, index.clustering.into())
+                (index.name.to_name()?, index.has_filters != 0, member(index.clustering)?.into())
             };
             indexes.push(IndexSpec { name, has_filters, clustering });
         }
@@ -120,18 +123,18 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             // SAFETY: as above.
             path: unsafe { spec.path.to_name()? },
             indexes,
-            compression: compression_of(spec.compression, spec.compression_level),
+            compression: compression_of(spec.compression, spec.compression_level)?,
             temporary: spec.temporary != 0,
             // SAFETY: as above.
             server_files: unsafe { spec.server_files.to_files() },
             interim: spec.interim != 0,
             auto_increment: spec.auto_increment,
             // SAFETY: as above.
-            columns: unsafe { new_columns(spec.columns, spec.column_count) },
+            columns: unsafe { new_columns(spec.columns, spec.column_count)? },
             // SAFETY: as above.
             definition: unsafe { spec.definition.to_definition() },
             // SAFETY: as above.
-            foreign_keys: unsafe { foreign_keys_of(spec.foreign_keys, spec.foreign_key_count) },
+            foreign_keys: unsafe { foreign_keys_of(spec.foreign_keys, spec.foreign_key_count)? },
             encryption_key_id: (spec.encrypted == 1).then_some(spec.encryption_key_id),
             undecided_key_id: (spec.encrypted == 2).then_some(spec.encryption_key_id),
         })?;
@@ -329,8 +332,9 @@ pub unsafe extern "C" fn pando_table_give_up_misnamed_keys(
     let (db, table, names) = unsafe { (&(*db).db, &(*table).table, list(names, count)) };
     run_contained(|| {
         // SAFETY: the caller vouches for the names.
-        let named = |it: &PandoIndexName| (it.dictionary as usize, unsafe { it.name.to_text() });
-        let names: Vec<(usize, String)> = names.unwrap_or_default().iter().map(named).collect();
+        let named = |it: &PandoIndexName| Ok((it.dictionary as usize, unsafe { it.name.to_name()? }));
+        let names: pandodb::Result<Vec<_>> = names.unwrap_or_default().iter().map(named).collect();
+        let names = names?;
         db.give_up_misnamed_keys(table, &names)?;
         Ok(PandoStatus::Ok)
     })

@@ -1,14 +1,16 @@
 //! Transactions: rows in, rows out by key, marks, commit and rollback.
 
+use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use pandodb::{Entry, Error, LargeValue, LockMode, LockedRead, Mark, OnDuplicate, Txn};
+use pandodb::{EngineError, Entry, Error, LargeValue, LockMode, LockedRead, Mark, OnDuplicate, Txn};
 
 use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
 use crate::guard::{contain, guard, meet_planted_bug};
 use crate::large::{large_values, PandoLargeValue};
+use crate::member::member;
 use crate::read::{lock_wait, PandoRead};
 use crate::status::{fail, fail_with_bug, run, PandoStatus};
 use crate::table::PandoTable;
@@ -267,24 +269,27 @@ pub unsafe extern "C" fn pando_txn_release_mark(txn: *mut PandoTxn, mark: u64) {
     });
 }
 
-/// Undoes the writes made since the mark. Locks stay.
+/// Undoes the writes made since the mark. Locks stay. `BadArgument`: there is no such mark, or the transaction is prepared; nothing was undone.
 ///
 /// # Safety
-/// The transaction is alive and belongs to this thread; the mark is valid.
+/// The transaction is alive and belongs to this thread.
 #[no_mangle]
-pub unsafe extern "C" fn pando_txn_rollback_to(txn: *mut PandoTxn, mark: u64) {
+pub unsafe extern "C" fn pando_txn_rollback_to(txn: *mut PandoTxn, mark: u64) -> PandoStatus {
     // SAFETY: the caller vouches for it.
     let txn = unsafe { &mut *txn };
-    guard(|| {
-        let mark_count = mark as usize + 1;
-        let place = txn.marks[mark as usize].expect("a mark that was released is not used");
+    run(|| {
+        let mark = usize::try_from(mark).unwrap_or(usize::MAX);
+        let Some(Some(place)) = txn.marks.get(mark).copied() else {
+            return Err(EngineError::argument("the transaction has no such mark to roll back to").into());
+        };
+        txn.txn.rollback_to(place)?;
         // One set later at the same place stays: a savepoint between two statements, the second of which failed.
         let is_undone = |later: &Option<Mark>| later.is_none_or(|later| later > place);
-        while txn.marks.len() > mark_count && txn.marks.last().is_some_and(is_undone) {
+        while txn.marks.len() > mark + 1 && txn.marks.last().is_some_and(is_undone) {
             txn.marks.pop();
         }
-        txn.txn.rollback_to(place);
-    });
+        Ok(PandoStatus::Ok)
+    })
 }
 
 /// Commits. Whatever comes back, the transaction is over; but one that was prepared stays so after an error,
@@ -319,6 +324,7 @@ pub unsafe extern "C" fn pando_txn_prepare(txn: *mut PandoTxn, xid: PandoBytes) 
     // SAFETY: the caller vouches for both.
     let (txn, xid) = unsafe { (&mut *txn, xid.as_slice()) };
     run(|| {
+        meet_planted_bug(xid);
         if txn.is_unsure {
             return Ok(txn.refuse());
         }
@@ -397,7 +403,7 @@ pub unsafe extern "C" fn pando_txn_get(
     table: *const PandoTable,
     index: u32,
     key: PandoBytes,
-    read: PandoRead,
+    read: MaybeUninit<PandoRead>,
     wait_s: i64,
     buffer: *mut PandoBuffer,
 ) -> PandoStatus {
@@ -406,7 +412,7 @@ pub unsafe extern "C" fn pando_txn_get(
         unsafe { (&mut *txn, &(*table).table, key.as_slice(), &mut (*buffer).bytes) };
     txn.run(|PandoTxn { txn, .. }| {
         meet_planted_bug(key);
-        let index = index as usize;
+        let (index, read) = (index as usize, member(read)?);
         let found = match read {
             PandoRead::Snapshot => txn.get(table, index, key)?,
             PandoRead::Latest => txn.get_latest(table, index, key)?,
@@ -441,14 +447,20 @@ pub unsafe extern "C" fn pando_txn_lock_existing(
     table: *const PandoTable,
     index: u32,
     key: PandoBytes,
-    read: PandoRead,
+    read: MaybeUninit<PandoRead>,
     wait_s: i64,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all of them.
     let (txn, table, key) = unsafe { (&mut *txn, &(*table).table, key.as_slice()) };
     txn.run(|PandoTxn { txn, .. }| {
         meet_planted_bug(key);
-        let mode = if read == PandoRead::Exclusive { LockMode::Exclusive } else { LockMode::Shared };
+        let mode = match member(read)? {
+            PandoRead::Shared => LockMode::Shared,
+            PandoRead::Exclusive => LockMode::Exclusive,
+            PandoRead::Snapshot | PandoRead::Latest => {
+                return Err(EngineError::argument("a read that locks is Shared or Exclusive").into())
+            }
+        };
         let found = txn.lock_existing(table, index as usize, key, mode, lock_wait(wait_s))?;
         txn.note_rows_read(u64::from(found == Some(true)));
         Ok(match found {
@@ -527,13 +539,13 @@ pub unsafe extern "C" fn pando_txn_insert_row(
     count: u32,
     large: *const PandoLargeValue,
     large_count: u32,
-    on_duplicate: PandoOnDuplicate,
+    on_duplicate: MaybeUninit<PandoOnDuplicate>,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all of them.
     let (txn, table, new) = unsafe { (&mut *txn, &(*table).table, entries(new_entries, count)) };
     // SAFETY: as above.
     let large: Vec<LargeValue<'_>> = unsafe { large_values(large, large_count) };
-    change(txn, |txn| txn.insert_row_with(table, &new, &large, on_duplicate.into()))
+    change(txn, |txn| txn.insert_row_with(table, &new, &large, member(on_duplicate)?.into()))
 }
 
 /// In the place of a locking read of the row with this key in dictionary 0, for one who goes on to change or delete it and knows what

@@ -4,9 +4,11 @@
 
 mod common;
 
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 
-use common::{bytes, error_text, get, insert, options, scan, spec, World, LINES};
+use common::{bytes, error_text, fetch, fetch_with, get, insert, options, scan, spec, World, LINES};
 use pando_capi::*;
 
 /// Makes sure that it is a mistake of the caller, in a text that has these words.
@@ -75,5 +77,142 @@ fn names_that_no_table_can_have_are_refused_and_not_altered() {
         is_refused(pando_table_rename(world.db, bytes("./d/t"), raw(b"./d/\xff"), e, e, e, 0), "UTF-8");
         let replaced = "./d/caf\u{fffd}";
         assert_eq!(pando_table_exists(world.db, bytes(replaced)), 0);
+    }
+}
+
+/// A number that stands for no member.
+fn none<E>() -> MaybeUninit<E> {
+    let mut given = MaybeUninit::uninit();
+    // SAFETY: it is written within its bounds.
+    unsafe { std::ptr::write_bytes(given.as_mut_ptr(), 0x77, 1) };
+    given
+}
+
+#[test]
+fn numbers_that_stand_for_no_member_are_refused_and_the_transaction_goes_on() {
+    let world = World::new();
+    let text = |status| is_refused(status, "none is 2004318071");
+    // SAFETY: all that is pointed to lives for the calls.
+    unsafe {
+        let txn = pando_txn_new(world.db);
+        let (table, buffer) = (world.table, pando_buffer_new());
+        let entry = PandoEntry { key: bytes("a"), value: bytes("value"), unique: 1 };
+        text(pando_txn_get(txn, table, 0, bytes("a"), none(), -1, buffer));
+        text(pando_txn_lock_existing(txn, table, 0, bytes("a"), none(), -1));
+        let snapshot = MaybeUninit::new(PandoRead::Snapshot);
+        is_refused(pando_txn_lock_existing(txn, table, 0, bytes("a"), snapshot, -1), "that locks");
+        text(pando_txn_insert_row(txn, table, &entry, 1, null(), 0, none()));
+        text(fetch_with(&world, txn, 0, &PandoFetch { start: none(), ..fetch("") }));
+        text(fetch_with(&world, txn, 0, &PandoFetch { read: none(), ..fetch("") }));
+
+        let compressed = PandoTableSpec { compression: none(), ..spec(bytes("./d/u")) };
+        text(pando_table_create(world.db, &compressed));
+        let index = PandoIndexSpec { name: bytes("i"), has_filters: 1, clustering: none() };
+        let indexed = PandoTableSpec { indexes: &index, index_count: 1, ..spec(bytes("./d/u")) };
+        text(pando_table_create(world.db, &indexed));
+        let kind = none();
+        let column = PandoNewColumn {
+            name: bytes("c"),
+            kind,
+            size: 4,
+            nullable: 0,
+            binary: 0,
+            source: -1,
+            value: bytes(""),
+        };
+        let with_column = PandoTableSpec { columns: &column, column_count: 1, ..spec(bytes("./d/u")) };
+        text(pando_table_create(world.db, &with_column));
+        let encrypted = PandoTableSpec { encrypted: 3, ..spec(bytes("./d/u")) };
+        is_refused(pando_table_create(world.db, &encrypted), "encrypted is 0 to 2");
+        assert_eq!(pando_table_exists(world.db, bytes("./d/u")), 0);
+        is_refused(pando_db_set_flush_mode(world.db, 3), "flush mode");
+
+        assert_eq!(insert(&world, txn, "a"), PandoStatus::Ok);
+        assert_eq!(pando_txn_commit(txn), PandoStatus::Ok);
+        assert_eq!(get(&world, txn, 0, "a"), PandoStatus::Ok);
+        pando_buffer_free(buffer);
+        pando_txn_free(txn);
+    }
+}
+
+#[test]
+fn marks_and_prepares_that_do_not_fit_are_refused_and_the_transaction_goes_on() {
+    let world = World::new();
+    // SAFETY: all are alive.
+    unsafe {
+        let txn = pando_txn_new(world.db);
+        let text = "no such mark";
+        is_refused(pando_txn_rollback_to(txn, 0), text);
+        is_refused(pando_txn_rollback_to(txn, u64::MAX), text);
+        let (first, second) = (pando_txn_mark(txn), pando_txn_mark(txn));
+        pando_txn_release_mark(txn, first);
+        assert_eq!(insert(&world, txn, "a"), PandoStatus::Ok);
+        is_refused(pando_txn_rollback_to(txn, first), text);
+        assert_eq!(pando_txn_rollback_to(txn, second), PandoStatus::Ok);
+        assert_eq!(get(&world, txn, 0, "a"), PandoStatus::NotFound);
+        assert_eq!(insert(&world, txn, "b"), PandoStatus::Ok);
+        assert_eq!(pando_txn_prepare(txn, bytes("x")), PandoStatus::Ok);
+        let text = "is prepared";
+        is_refused(pando_txn_prepare(txn, bytes("x")), text);
+        is_refused(pando_txn_rollback_to(txn, second), text);
+        is_refused(insert(&world, txn, "c"), text);
+        assert_eq!(pando_txn_commit(txn), PandoStatus::Ok);
+        assert_eq!(get(&world, txn, 0, "b"), PandoStatus::Ok);
+        pando_txn_free(txn);
+    }
+}
+
+/// Adds an entry to a dictionary that is not there.
+unsafe extern "C" fn encode_astray(_: *mut c_void, _: *mut c_void, entries: *mut PandoEntries<'_>) -> i32 {
+    // SAFETY: as the load gives it.
+    unsafe { pando_entries_add(entries, 7, bytes("k"), bytes("v")) };
+    0
+}
+
+#[test]
+fn a_load_that_does_not_fit_its_table_is_refused() {
+    let world = World::new();
+    let encoder = PandoEncoder {
+        context: null_mut(),
+        encode: Some(encode_astray),
+        free_batch: None,
+        free_context: None,
+    };
+    let mut load = null_mut();
+    // SAFETY: all that is pointed to lives for the calls.
+    unsafe {
+        let txn = pando_txn_new(world.db);
+        let mut begin = |unique: &[u8], beside| {
+            let count = unique.len() as u32;
+            pando_load_begin(txn, world.table, unique.as_ptr(), count, 0, beside, encoder, &mut load)
+        };
+        for beside in 0..3 {
+            is_refused(begin(&[1, 1], beside), "1 dictionaries, not 2");
+        }
+        is_refused(begin(&[1], 3), "beside is 0 to 2");
+        assert_eq!(begin(&[1], 0), PandoStatus::Ok);
+        pando_load_submit(load, null_mut(), 1, 100, None, null_mut());
+        let mut refused = 0;
+        let status = pando_load_finish(txn, load, None, null_mut(), &mut refused);
+        is_refused(status, "a dictionary that the table does not have");
+        pando_txn_free(txn);
+    }
+}
+
+#[test]
+fn what_is_looked_for_by_a_name_that_is_none_is_not_there() {
+    let world = World::new();
+    let raw = |name: &'static [u8]| PandoBytes { data: name.as_ptr(), len: name.len() as u64 };
+    // SAFETY: all that is pointed to lives for the calls.
+    unsafe {
+        // What the bytes would be if those that are not UTF-8 were replaced.
+        assert_eq!(pando_table_create(world.db, &spec(bytes("./d/caf\u{fffd}"))), PandoStatus::Ok);
+        let path = raw(b"./d/caf\xe9");
+        assert_eq!(pando_table_exists(world.db, path), 0);
+        assert_eq!(pando_table_has_definition(world.db, path, bytes("")), 0);
+        is_refused(pando_table_drop_if_empty(world.db, path), "UTF-8");
+        is_refused(pando_server_files_forget(world.db, path), "UTF-8");
+        is_refused(pando_name_expect(world.db, path, bytes("")), "UTF-8");
+        assert_eq!(pando_table_exists(world.db, bytes("./d/caf\u{fffd}")), 1);
     }
 }

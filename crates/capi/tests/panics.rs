@@ -75,8 +75,8 @@ const CASE: &str = "PANDO_TEST_PANIC";
 fn a_panic_of_what_changes_shared_state_stops_the_process_after_it_was_logged() {
     if std::env::var_os(CASE).is_some() {
         let world = World::new();
-        // SAFETY: all are alive. There is no such mark.
-        unsafe { pando_txn_rollback_to(pando_txn_new(world.db), 5) };
+        // SAFETY: all are alive.
+        unsafe { pando_txn_prepare(pando_txn_new(world.db), bytes(PLANTED)) };
         return;
     }
     let me = std::env::current_exe().unwrap();

@@ -1,5 +1,6 @@
 //! A batch of entries of one dictionary, in the order of their rows.
 
+use pando_base::{limits, Error};
 use pando_column::RECORD_OVERHEAD_BYTES;
 
 /// Entries in the order they were made, in one buffer.
@@ -9,6 +10,8 @@ pub struct Entries {
     items: Vec<Item>,
     /// A key is not above the one before.
     disordered: bool,
+    /// The first one that no file can have, which is not here: its error.
+    too_long: Option<Error>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,20 +29,38 @@ impl Entries {
 
     /// Room for so many entries of so many bytes.
     pub fn with_capacity(rows: usize, bytes: usize) -> Entries {
-        Entries { bytes: Vec::with_capacity(bytes), items: Vec::with_capacity(rows), disordered: false }
+        let (bytes, items) = (Vec::with_capacity(bytes), Vec::with_capacity(rows));
+        Entries { bytes, items, disordered: false, too_long: None }
     }
 
-    /// Appends an entry. Its key and its value must be below 4 GiB each; all entries together may have more: a row may have several values of
-    /// a gigabyte.
+    /// Appends an entry. One that is longer than a file can have ([`limits::KEY_BYTES_MAX`], [`limits::VALUE_BYTES_MAX`]) fails what the
+    /// entries are for. All together may have more: a row may have several values of a gigabyte.
     #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        if key.len() > limits::KEY_BYTES_MAX || value.len() > limits::VALUE_BYTES_MAX {
+            return self.refuse(key, value);
+        }
         self.disordered = self.disordered || self.last_key().is_some_and(|last| last >= key);
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("less than 4 GiB");
-        let (key_len, value_len) = (length(key), length(value));
+        let (key_len, value_len) = (key.len() as u32, value.len() as u32);
         let at = self.bytes.len() as u64;
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.items.push(Item { at, key_len, value_len });
+    }
+
+    #[cold]
+    fn refuse(&mut self, key: &[u8], value: &[u8]) {
+        let (what, size, limit) = match key.len() > limits::KEY_BYTES_MAX {
+            true => ("key", key.len(), limits::KEY_BYTES_MAX),
+            false => ("row", value.len(), limits::VALUE_BYTES_MAX),
+        };
+        let error = Error::TooLong { what, size: size as u64, limit: limit as u64 };
+        self.too_long.get_or_insert(error);
+    }
+
+    /// The error of the first one that was too long.
+    pub(crate) fn take_error(&mut self) -> Option<Error> {
+        self.too_long.take()
     }
 
     /// How many.

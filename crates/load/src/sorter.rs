@@ -168,13 +168,17 @@ impl Sorter {
     }
 
     /// Takes batch `number` (they count from 0 without gaps), from any thread. Errors come out of [`finish`].
-    pub fn add(self: &Arc<Self>, number: u64, entries: Entries) {
+    pub fn add(self: &Arc<Self>, number: u64, mut entries: Entries) {
         let mut due = Vec::new();
+        let too_long = entries.take_error();
         if !entries.is_empty() {
             self.row_bytes.store(entries.bytes() / entries.len() + 1, Ordering::Relaxed);
         }
         let batch = Batch { _held: Held::new(&self.setting.memory, entries.memory_bytes() as u64), entries };
         let mut state = self.state.lock();
+        if let Some(error) = too_long {
+            self.fail(&mut state, error);
+        }
         state.early.insert(number, batch);
         while let Some(batch) = {
             let next = state.next_batch;
@@ -273,13 +277,17 @@ impl Sorter {
         };
         let mut state = self.state.lock();
         if let Err(error) = result {
-            state.error.get_or_insert(error);
-            // The load will fail: the rest need not be done.
-            self.setting.cancelled.store(true, Ordering::Release);
+            self.fail(&mut state, error);
         }
         state.tasks -= 1;
         drop(state);
         self.ended.notify_all();
+    }
+
+    /// The load will fail: the rest need not be done.
+    fn fail(&self, state: &mut State, error: pando_base::Error) {
+        state.error.get_or_insert(error);
+        self.setting.cancelled.store(true, Ordering::Release);
     }
 
     fn is_cancelled(&self) -> bool {

@@ -80,7 +80,7 @@ pub use reports::offline;
 pub use runtime::threads::{on_threads, processors, QueryThreads};
 pub use table::building::Building;
 pub use table::clustering::Clustering;
-pub use table::entry::{is_too_long, too_long, Entry};
+pub use table::entry::Entry;
 pub use table::key_statistics::{Distinct, KeyEnds};
 pub use table::large::LargeValue;
 pub use table::{Dict, Table, TableInfo};

@@ -205,7 +205,7 @@ fn a_statement_is_rolled_back_with_its_range() {
     let mut txn = db.begin();
     let mark = txn.mark();
     assert_eq!(txn.delete_range(&table, &key(0), None).unwrap(), Some(100));
-    txn.rollback_to(mark);
+    txn.rollback_to(mark).unwrap();
     assert!(!txn.has_writes());
     insert(&mut txn, &table, 200, b"after").unwrap();
     txn.commit().unwrap();
@@ -243,7 +243,7 @@ fn random_transaction(seed: u64) {
                 let at = random.random_range(0..marks.len());
                 marks.truncate(at + 1);
                 let (mark, rows) = marks[at].clone();
-                txn.rollback_to(mark);
+                txn.rollback_to(mark).unwrap();
                 own = rows;
             }
             3 => assert_eq!(txn.get(&table, 0, &key(n)).unwrap().as_ref(), own.get(&key(n))),

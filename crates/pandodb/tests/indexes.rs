@@ -179,7 +179,7 @@ fn an_index_has_the_rows_from_before_and_what_was_written_meanwhile() {
     let mark = txn.mark();
     insert(&mut txn, &table, 1001, 1001).unwrap();
     delete(&mut txn, &table, 9, 9).unwrap();
-    txn.rollback_to(mark);
+    txn.rollback_to(mark).unwrap();
     txn.commit().unwrap();
     let mut lost = db.begin();
     insert(&mut lost, &table, 1002, 1002).unwrap();

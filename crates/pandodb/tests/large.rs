@@ -291,7 +291,7 @@ impl World {
                 self.change(&mut txn, &mut model);
             }
             if self.rng.random_bool(0.2) {
-                txn.rollback_to(mark);
+                txn.rollback_to(mark).unwrap();
                 model = before;
             }
         }

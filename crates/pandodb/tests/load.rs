@@ -110,7 +110,7 @@ fn a_mark_before_a_load_undoes_it_and_a_rollback_too() {
     let mut txn = db.begin();
     let mark = txn.mark();
     assert_eq!(load(&mut txn, &table, &shuffled(3001), &[]).unwrap(), LoadEnd::Loaded);
-    txn.rollback_to(mark);
+    txn.rollback_to(mark).unwrap();
     assert_eq!(seen(&mut txn, &table), 0);
     assert_eq!(used(&table), before, "the space is given back");
     assert_eq!(load(&mut txn, &table, &shuffled(3001), &[]).unwrap(), LoadEnd::Loaded);
@@ -136,7 +136,7 @@ fn the_first_duplicate_is_told_and_nothing_is_written() {
     assert_eq!((found, value), (key(rows[3]), format!("loaded {twin}").into_bytes()));
     assert_eq!(existing, format!("loaded {}", rows[3]).into_bytes());
     assert!(!txn.has_writes());
-    txn.rollback_to(mark);
+    txn.rollback_to(mark).unwrap();
     assert_eq!(used(&table), before);
     let end = load(&mut txn, &table, &rows, &[]).unwrap();
     assert!(matches!(end, LoadEnd::Duplicate { index: 0, .. }), "{end:?}");

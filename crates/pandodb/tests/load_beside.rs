@@ -75,7 +75,7 @@ fn begin(db: &Arc<Db>) -> Txn {
 
 fn load_moved(txn: &mut Txn, table: &Arc<Table>, rows: &[u32], moved: u32) -> pandodb::Result<LoadEnd> {
     let mut load =
-        txn.begin_load_beside(table, &[true, true], Numbers { moved }).expect("nothing is written");
+        txn.begin_load_beside(table, &[true, true], Numbers { moved }).unwrap().expect("nothing is written");
     for batch in rows.chunks(100) {
         load.submit(batch.to_vec(), batch.len() as u64, 1000);
     }
@@ -126,7 +126,7 @@ fn a_rollback_and_a_mark_undo_it_alone() {
     let mut txn = begin(&db);
     let mark = txn.mark();
     assert_eq!(load(&mut txn, &table, &odd(0..1000)).unwrap(), LoadEnd::Loaded);
-    txn.rollback_to(mark);
+    txn.rollback_to(mark).unwrap();
     assert_eq!(used(&table), before, "the space is given back");
     assert_eq!(load(&mut txn, &table, &odd(500..900)).unwrap(), LoadEnd::Loaded);
     txn.rollback();
@@ -175,9 +175,9 @@ fn it_begins_only_where_the_transaction_has_written_nothing() {
     let (_vfs, db, table) = world(10);
     let mut txn = begin(&db);
     put(&mut txn, &table, 1, b"own").unwrap();
-    assert!(txn.begin_load_beside(&table, &[true, true], Numbers { moved: 0 }).is_none());
+    assert!(txn.begin_load_beside(&table, &[true, true], Numbers { moved: 0 }).unwrap().is_none());
     txn.rollback();
-    assert!(txn.begin_load_beside(&table, &[true, true], Numbers { moved: 0 }).is_some());
+    assert!(txn.begin_load_beside(&table, &[true, true], Numbers { moved: 0 }).unwrap().is_some());
     assert!(txn.begin_load(&table, &[true, true], Numbers { moved: 0 }).unwrap().is_none());
     assert!(put(&mut begin(&db), &table, 1, b"").is_ok(), "a table with rows is not locked for nothing");
 }
@@ -228,7 +228,7 @@ fn until_the_commit_nobody_else_takes_a_key() {
     let (_vfs, db, table) = world(1000);
     let mut txn = begin(&db);
     let loading = txn.begin_load_beside(&table, &[true, true], Numbers { moved: 0 });
-    let mut loading = loading.unwrap();
+    let mut loading = loading.unwrap().unwrap();
     loading.submit(odd(0..500), 500, 1000);
     // Before its end nothing is locked.
     let mut other = begin(&db);

@@ -56,7 +56,7 @@ fn begin(db: &Arc<Db>) -> Txn {
 }
 
 fn begin_load(txn: &mut Txn, table: &Arc<Table>) -> BulkLoad<Numbers> {
-    txn.begin_load_by_row(table, &[true, true], Numbers).expect("nothing is written")
+    txn.begin_load_by_row(table, &[true, true], Numbers).unwrap().expect("nothing is written")
 }
 
 fn ask(txn: &mut Txn, load: &mut BulkLoad<Numbers>, n: u32) -> pandodb::Result<Admission> {

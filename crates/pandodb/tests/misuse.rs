@@ -7,7 +7,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use common::{count, disk, fill, open, open_logging, spec, with_table, Lines};
-use pandodb::{Db, EngineError, Entry, Error, LockMode, LockWait, Options, ReadMode, Table, TableSpec};
+use pandodb::{
+    Db, EngineError, Entries, Entry, Error, IndexPlace, IndexSource, IndexSpec, LoadEnd, LockMode, LockWait,
+    Options, ReadMode, RowEncoder, Table, TableSpec, Txn,
+};
 
 const A: &str = "./db/a";
 
@@ -269,4 +272,263 @@ fn keys_too_long_for_a_file_are_refused_also_of_rows_that_go() {
     drop((table, txn, db));
     let db = open(&vfs).unwrap();
     assert_eq!(count(&db, A).unwrap(), 100);
+}
+
+/// Encodes nothing but this: a panic, or a key that is too long.
+struct Faulty {
+    key_bytes: Option<usize>,
+}
+
+impl RowEncoder for Faulty {
+    type Batch = ();
+
+    fn encode(&self, (): (), entries: &mut [Entries]) -> Result<(), i32> {
+        let Some(key_bytes) = self.key_bytes else { panic!("a row that it does not know") };
+        entries.iter_mut().for_each(|entries| entries.push(&vec![b'k'; key_bytes], b"v"));
+        Ok(())
+    }
+}
+
+/// With threads for loads.
+fn open_with_threads() -> (tempfile::TempDir, Arc<Db>, Arc<Table>) {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open_in(dir.path()).unwrap();
+    db.create_table(&TableSpec { path: "t".into(), ..TableSpec::default() }).unwrap();
+    let table = db.open_table("t").unwrap();
+    (dir, db, table)
+}
+
+#[test]
+fn a_load_whose_encoder_panics_ends_with_the_panic_and_its_threads_go_on() {
+    let (_dir, db, table) = open_with_threads();
+    for is_finished in [true, false] {
+        for _ in 0..8 {
+            let mut txn = db.begin();
+            let mut load = txn.begin_load(&table, &[true], Faulty { key_bytes: None }).unwrap().unwrap();
+            // More batches than may wait.
+            while load.submit((), 1, 100_000) {}
+            if is_finished {
+                let end = std::panic::AssertUnwindSafe(|| txn.finish_load(load, &mut |_| true));
+                let panic = std::panic::catch_unwind(end).unwrap_err();
+                assert_eq!(panic.downcast_ref::<&str>(), Some(&"a row that it does not know"));
+            }
+        }
+    }
+    // The memory that they held is free, the threads are there.
+    let mut txn = db.begin();
+    let mut load = txn.begin_load(&table, &[true], Faulty { key_bytes: Some(10) }).unwrap().unwrap();
+    assert!(load.submit((), 1, 100));
+    assert_eq!(txn.finish_load(load, &mut |_| true).unwrap(), LoadEnd::Loaded);
+    txn.commit().unwrap();
+    db.close().unwrap();
+}
+
+#[test]
+fn a_load_with_a_key_that_is_too_long_says_so() {
+    let (_dir, db, table) = open_with_threads();
+    for batches in [1, 3] {
+        let mut txn = db.begin();
+        let faulty = Faulty { key_bytes: Some(65_537) };
+        let mut load = txn.begin_load(&table, &[true], faulty).unwrap().unwrap();
+        (0..batches).for_each(|_| _ = load.submit((), 1, 100));
+        let end = txn.finish_load(load, &mut |_| true);
+        assert!(
+            matches!(end, Err(Error::Engine(EngineError::TooLong { what: "key", size: 65_537, .. }))),
+            "{end:?}"
+        );
+    }
+    assert_eq!(count(&db, "t").unwrap(), 0);
+}
+
+fn is_gone<T: Debug>(result: pandodb::Result<T>) {
+    match result {
+        Err(Error::Engine(EngineError::NotFound { what })) => assert!(what.contains("was dropped"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn writes_to_a_table_that_was_dropped_are_refused_and_the_transaction_goes_on() {
+    for is_database in [false, true] {
+        let (_vfs, db) = with_table(1, 10);
+        db.create_table(&spec("./other/b")).unwrap();
+        let (gone, there) = (db.open_table(A).unwrap(), db.open_table("./other/b").unwrap());
+        let mut loading = db.begin();
+        let load = loading.begin_load_beside(&gone, &[true, true], Faulty { key_bytes: Some(9) });
+        let mut load = load.unwrap().unwrap();
+        load.submit((), 1, 100);
+        loading.rollback();
+        match is_database {
+            true => db.drop_database("db").unwrap(),
+            false => db.drop_table(A).unwrap(),
+        }
+        is_gone(loading.finish_load(load, &mut |_| true));
+        // Another one of this name is not the same.
+        db.create_table(&spec(A)).unwrap();
+        let mut txn = db.begin();
+        let key = b"00000003".as_slice();
+        let (old, new) = ([entry(key), entry(key)], [entry(b"y"), entry(b"y")]);
+        is_gone(txn.put(&gone, 0, key, b"", LockWait::NoWait));
+        is_gone(txn.delete(&gone, 1, key, LockWait::NoWait));
+        is_gone(txn.insert_row(&gone, &new));
+        is_gone(txn.update_row(&gone, &old, &new));
+        is_gone(txn.delete_row(&gone, &old));
+        is_gone(txn.delete_range(&gone, b"", None));
+        is_gone(txn.raise_auto_increment(&gone, 7));
+        is_gone(txn.begin_load(&gone, &[true, true], Faulty { key_bytes: None }));
+        is_gone(txn.begin_load_beside(&gone, &[true, true], Faulty { key_bytes: None }));
+        is_gone(txn.begin_load_by_row(&gone, &[true, true], Faulty { key_bytes: None }));
+        assert!(!txn.has_writes());
+        txn.insert_row(&there, &new).unwrap();
+        txn.commit().unwrap();
+        assert_eq!((count(&db, A).unwrap(), count(&db, "./other/b").unwrap()), (0, 1));
+    }
+}
+
+#[test]
+fn a_transaction_is_prepared_once_under_a_name_that_no_other_has_and_writes_no_more() {
+    let (vfs, db) = with_table(1, 10);
+    let table = db.open_table(A).unwrap();
+    let row = |key: &'static [u8]| [entry(key), entry(key)];
+    let prepare = |key, xid: &[u8]| {
+        let mut txn = db.begin();
+        txn.insert_row(&table, &row(key)).unwrap();
+        txn.prepare(xid).map(|()| txn)
+    };
+    let mut txn = db.begin();
+    let mark = txn.mark();
+    txn.insert_row(&table, &row(b"a")).unwrap();
+    // Not prepared: nothing to leave.
+    txn.detach();
+    txn.prepare(b"one").unwrap();
+    let text = "is prepared";
+    is_refused(txn.prepare(b"one"), text);
+    is_refused(txn.prepare(b"other"), text);
+    is_refused(txn.insert_row(&table, &row(b"b")), text);
+    is_refused(txn.delete_row(&table, &row(b"a")), text);
+    is_refused(txn.update_row(&table, &row(b"a"), &row(b"b")), text);
+    is_refused(txn.put(&table, 0, b"b", b"", LockWait::NoWait), text);
+    is_refused(txn.delete(&table, 0, b"b", LockWait::NoWait), text);
+    is_refused(txn.delete_range(&table, b"", None), text);
+    is_refused(txn.raise_auto_increment(&table, 7), text);
+    is_refused(txn.begin_load(&table, &[true, true], Faulty { key_bytes: None }), text);
+    is_refused(txn.begin_load_beside(&table, &[true, true], Faulty { key_bytes: None }), text);
+    is_refused(txn.rollback_to(mark), text);
+    is_refused(prepare(b"c", b"one").map(|_| ()), "under this name already");
+    txn.leave();
+    is_refused(txn.insert_row(&table, &row(b"b")), text);
+    is_refused(prepare(b"c", b"one").map(|_| ()), "under this name already");
+    drop(txn);
+    // Once it is resolved the name is free; so it is if its prepare failed, and after a rollback.
+    assert!(db.commit_by_xid(b"one").unwrap());
+    prepare(b"d", b"one").unwrap().rollback();
+    prepare(b"e", b"one").unwrap().commit().unwrap();
+    let mut ordered = prepare(b"f", b"one").unwrap();
+    ordered.commit_ordered(true);
+    // Too late.
+    ordered.rollback();
+    drop(prepare(b"g", b"one").unwrap());
+    drop((table, ordered, db));
+
+    let db = open(&vfs.crash()).unwrap();
+    let table = db.open_table(A).unwrap();
+    let mut txn = db.begin();
+    txn.insert_row(&table, &row(b"h")).unwrap();
+    is_refused(txn.prepare(b"one"), "under this name already");
+    txn.prepare(b"two").unwrap();
+    assert!(db.commit_by_xid(b"one").unwrap());
+    txn.commit().unwrap();
+    assert_eq!(count(&db, A).unwrap(), 10 + 5);
+}
+
+#[test]
+fn a_mark_that_is_not_there_is_refused_and_nothing_is_undone() {
+    let (_vfs, db) = with_table(1, 10);
+    let (table, mut txn) = (db.open_table(A).unwrap(), db.begin());
+    let put = |txn: &mut Txn, key: &[u8]| txn.insert_row(&table, &[Entry { key, ..entry(b"") }; 2]).unwrap();
+    let first = txn.mark();
+    put(&mut txn, b"a");
+    let second = txn.mark();
+    put(&mut txn, b"b");
+    let third = txn.mark();
+    let text = "no such mark";
+    txn.release_mark(third);
+    is_refused(txn.rollback_to(third), text);
+    txn.rollback_to(second).unwrap();
+    txn.rollback_to(second).unwrap();
+    put(&mut txn, b"c");
+    txn.rollback_to(first).unwrap();
+    is_refused(txn.rollback_to(second), text);
+    put(&mut txn, b"d");
+    txn.commit().unwrap();
+    put(&mut txn, b"e");
+    is_refused(txn.rollback_to(second), text);
+    is_refused(txn.rollback_to(first), text);
+    txn.commit().unwrap();
+    assert_eq!(count(&db, A).unwrap(), 12);
+}
+
+#[test]
+fn a_closed_database_neither_flushes_its_log_nor_is_backed_up() {
+    let (_vfs, db) = with_table(1, 10);
+    db.close().unwrap();
+    is_refused(db.flush_logs(), "closed");
+    is_refused(db.set_encrypt_log(false), "closed");
+    is_refused(db.drop_database("db"), "closed");
+    for command in ["arm", "pin", "list", "log", "log done", "file 1", "done 1"] {
+        is_refused(db.backup_command(1, command), "closed");
+    }
+    db.backup_command(1, "end").unwrap();
+}
+
+#[test]
+fn the_last_number_of_a_counter_is_given_out_once() {
+    let (_vfs, db) = with_table(1, 0);
+    let table = db.open_table(A).unwrap();
+    let top = u64::MAX - 3;
+    assert_eq!(table.auto_increment_reserve(top, 1, 1, 1), Some(top));
+    assert_eq!(table.auto_increment_reserve(1, 1, 1, 1), Some(top + 1));
+    assert_eq!(table.auto_increment_reserve(1, 1, 1, 10), Some(top + 2));
+    for count in [1, 1, 10] {
+        assert_eq!(table.auto_increment_reserve(1, 1, 1, count), None);
+    }
+}
+
+#[test]
+fn a_table_can_have_127_indexes_and_not_more() {
+    let (_vfs, db) = with_table(1, 0);
+    let index = |n: usize| IndexSpec::from(format!("i{n}").as_str());
+    let spec = |path: &str, indexes| TableSpec { indexes: (0..indexes).map(index).collect(), ..spec(path) };
+    is_refused(db.create_table(&spec("./db/more", 128)), "db/more, 128 indexes, 127 at most");
+    db.create_table(&spec("./db/most", 127)).unwrap();
+    let table = db.open_table("./db/most").unwrap();
+    let place = |source| IndexPlace { name: format!("{source:?}"), source };
+    let kept = |at: usize| place(IndexSource::Kept(at));
+    let all: Vec<IndexPlace> = (1..128).map(kept).collect();
+    let with = |source| [all.clone(), vec![place(source)]].concat();
+    is_refused(db.change_indexes("./db/most", &with(IndexSource::New(0))), "128 indexes, 127 at most");
+    for source in [IndexSource::Kept(0), IndexSource::Kept(1), IndexSource::Kept(128), IndexSource::New(0)] {
+        is_refused(db.change_indexes("./db/most", &[kept(1), place(source)]), "no such index");
+    }
+    let mut txn = db.begin();
+    let row = |key, value| [Entry { key, value, unique: false }; 128];
+    txn.insert_row(&table, &row(b"a", b"1")).unwrap();
+    let mut changed = row(b"a", b"1");
+    (changed[127].key, changed[127].value) = (b"b", b"2");
+    txn.update_row(&table, &row(b"a", b"1"), &changed).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(db.begin().get(&table, 127, b"b").unwrap().as_deref(), Some(b"2".as_slice()));
+}
+
+#[test]
+fn a_load_that_is_not_told_of_each_dictionary_and_a_database_without_a_name_are_refused() {
+    let (_vfs, db) = with_table(1, 0);
+    let (table, mut txn) = (db.open_table(A).unwrap(), db.begin());
+    let text = "db/a, 2 dictionaries, not 1";
+    is_refused(txn.begin_load(&table, &[true], Faulty { key_bytes: None }), text);
+    is_refused(txn.begin_load_beside(&table, &[true], Faulty { key_bytes: None }), text);
+    is_refused(txn.begin_load_by_row(&table, &[true], Faulty { key_bytes: None }), text);
+    for name in ["", "/", "./"] {
+        is_refused(db.drop_database(name), "has to have a name");
+    }
 }

@@ -459,7 +459,7 @@ impl Driver {
         let keep = self.rng.random_range(0..open.savepoints.len());
         let (mark, ops) = open.savepoints[keep];
         open.savepoints.truncate(keep + 1);
-        open.txn.rollback_to(mark);
+        open.txn.rollback_to(mark).unwrap();
         open.ops.truncate(ops);
     }
 

@@ -265,11 +265,12 @@ fn names_are_reported_in_pieces_each_once() {
 #[test]
 fn a_full_disk_refuses_a_prepare_but_never_a_resolution() {
     let (vfs, db, table) = world();
+    let name = |number: usize| format!("x{number}").into_bytes();
     let mut prepared = Vec::new();
     let mut next = || {
         let mut txn = db.begin();
         put(&mut txn, &table, &format!("{:04}", prepared.len()), &"v".repeat(500));
-        txn.prepare(b"x")?;
+        txn.prepare(&name(prepared.len()))?;
         prepared.push(txn);
         Ok(())
     };
@@ -280,17 +281,20 @@ fn a_full_disk_refuses_a_prepare_but_never_a_resolution() {
         }
     };
     assert!(matches!(error, Error::Engine(EngineError::DiskFull { .. })), "{error}");
+    // The name of the one that failed is free.
+    let again = next();
+    assert!(matches!(again, Err(Error::Engine(EngineError::DiskFull { .. }))), "{again:?}");
     assert!(prepared.len() > 20);
-    let committed = prepared.len() as u32 / 2;
-    for txn in prepared.split_off(prepared.len() / 2) {
+    let committed = prepared.len() / 2;
+    for (at, txn) in prepared.split_off(committed).into_iter().enumerate() {
         drop(txn);
-        assert!(db.rollback_by_xid(b"x").unwrap());
+        assert!(db.rollback_by_xid(&name(committed + at)).unwrap());
     }
     for mut txn in prepared {
         txn.commit_ordered(true);
         txn.commit().unwrap();
     }
-    assert_eq!(count(&db, T).unwrap(), committed);
+    assert_eq!(count(&db, T).unwrap(), committed as u32);
 }
 
 #[test]

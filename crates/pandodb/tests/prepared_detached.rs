@@ -130,11 +130,11 @@ fn one_that_has_left_is_taken_back_by_its_object() {
     let id = txn.id();
     for (key, ordered) in [("a", true), ("b", false)] {
         put(&mut txn, &table, key, "1");
-        // Of the same name: each takes back its own.
+        // Each takes back its own.
         let mut other = db.begin();
         put(&mut other, &table, &format!("other {key}"), "2");
-        for txn in [&mut other, &mut txn] {
-            txn.prepare(b"x").unwrap();
+        for (txn, name) in [(&mut other, b"y"), (&mut txn, b"x")] {
+            txn.prepare(name).unwrap();
             txn.leave();
         }
         if ordered {
@@ -145,7 +145,8 @@ fn one_that_has_left_is_taken_back_by_its_object() {
         assert_eq!((txn.id(), read(&db, key).as_deref()), (id, Some("1")));
         other.rollback();
         assert_eq!(read(&db, &format!("other {key}")), None);
-        assert!(!is_locked(&db, 0, &format!("other {key}")) && !db.commit_by_xid(b"x").unwrap());
+        assert!(!is_locked(&db, 0, &format!("other {key}")));
+        assert!([b"x", b"y"].iter().all(|name| !db.commit_by_xid(*name).unwrap()));
     }
     // Nothing to leave, nothing to take back.
     txn.prepare(b"x").unwrap();

@@ -88,7 +88,7 @@ impl Worker<'_> {
             let more = self.take(&mut txn, 4, LockWait::SkipLocked)?;
             self.remove(&mut txn, &more)?;
             match self.rng.random() {
-                true => txn.rollback_to(mark),
+                true => txn.rollback_to(mark).unwrap(),
                 false => taken.extend(more),
             }
             txn.release_mark(mark);

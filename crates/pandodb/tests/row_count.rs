@@ -79,7 +79,7 @@ fn what_is_rolled_back_does_not_count() {
         let statement = txn.mark();
         insert(txn, &table, 110..150);
         delete(txn, &table, 0..30);
-        txn.rollback_to(statement);
+        txn.rollback_to(statement).unwrap();
         txn.release_mark(statement);
         delete(txn, &table, 0..5);
     });

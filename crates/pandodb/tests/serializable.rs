@@ -208,7 +208,7 @@ fn work(actor: &mut Actor<'_>, dice: &mut Dice, stamps: &AtomicU64) -> Result<()
                     let new = (dice.below(4) > 0).then(|| (dice.below(keys), stamp));
                     actor.write(dice.below(keys), new)?;
                 }
-                actor.txn.rollback_to(mark);
+                actor.txn.rollback_to(mark).unwrap();
                 actor.txn.release_mark(mark);
                 actor.steps.push(Step::BackToSavepoint);
             }

@@ -162,7 +162,7 @@ fn a_savepoint_is_rolled_back_to_across_spilled_writes() {
         txn.put(&table, 0, &key(n), b"undone", LockWait::NoWait).unwrap();
     }
     assert!(db.metrics().spills.get() > spilled + 3);
-    txn.rollback_to(mark);
+    txn.rollback_to(mark).unwrap();
     assert_eq!(rows(&mut txn, &table, 0), rows_after());
     txn.commit().unwrap();
     assert_eq!(content(&db), rows_after());
@@ -235,7 +235,7 @@ fn a_disk_that_is_full_at_any_io_of_a_spill_is_an_error_and_leaves_nothing_behin
             Ok(()) => rows_after(),
             Err(Error::Engine(EngineError::DiskFull { .. })) => {
                 refused += 1;
-                txn.rollback_to(mark);
+                txn.rollback_to(mark).unwrap();
                 rows_before()
             }
             // A sync is not what a full disk fails in practice; then the file takes no more.

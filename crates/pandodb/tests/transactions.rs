@@ -136,7 +136,7 @@ fn an_unlocked_row_is_free_unless_it_was_locked_before_or_written() {
     // A write that a rollback to a mark has undone leaves the lock (as in InnoDB).
     let mark = txn.mark();
     txn.put(&table, 0, b"c", b"w", LockWait::NoWait).unwrap();
-    txn.rollback_to(mark);
+    txn.rollback_to(mark).unwrap();
     txn.get_locked(&table, 0, b"c", LockMode::Exclusive, LockWait::NoWait).unwrap();
     assert!(!txn.just_locked());
     assert!(!free(b"c", LockMode::Shared));
@@ -171,7 +171,7 @@ fn a_lock_of_a_row_that_is_not_read_is_that_of_a_read() {
     let mark = other.mark();
     other.delete(&table, 0, b"n", LockWait::NoWait).unwrap();
     assert!(matches!(lock(&mut other, b"n", exclusive, LockWait::NoWait), Ok(Some(false))));
-    other.rollback_to(mark);
+    other.rollback_to(mark).unwrap();
     assert!(matches!(lock(&mut other, b"n", exclusive, LockWait::NoWait), Ok(Some(true))));
 
     // A key without a row stays locked only for who takes gaps.

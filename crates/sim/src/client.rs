@@ -418,7 +418,7 @@ impl World {
         note!(self, "  rollback from {} to {writes} writes", client.writes.len());
         client.savepoints.truncate(keep + 1);
         let ios = self.disk.io_count();
-        client.txn.rollback_to(mark);
+        client.txn.rollback_to(mark).map_err(|error| error.to_string())?;
         ensure!(self.disk.io_count() == ios, "a rollback to a savepoint reads or writes (I6)");
         client.writes.truncate(writes);
         self.counts.rollbacks_to_savepoint += 1;

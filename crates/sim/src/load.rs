@@ -122,6 +122,7 @@ impl World {
                 Way::ByRow => client.txn.begin_load_by_row(&table, &unique[..dicts], Encoder),
                 _ => client.txn.begin_load_beside(&table, &unique[..dicts], Encoder),
             };
+            let begun = begun.map_err(|error| format!("beginning a load: {error}"))?;
             ensure!(begun.is_some() != (is_built || is_written), "a load beside others in {id}: {begun:?}");
             let Some(load) = begun else { return Ok(()) };
             load

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::ffi::{c_char, CStr};
+use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 
@@ -63,7 +64,7 @@ pub fn spec(path: PandoBytes) -> PandoTableSpec {
         path,
         indexes: null(),
         index_count: 0,
-        compression: PandoCompression::Lz4,
+        compression: MaybeUninit::new(PandoCompression::Lz4),
         compression_level: 0,
         temporary: 0,
         interim: 0,
@@ -117,7 +118,10 @@ impl World {
 pub fn insert(world: &World, txn: *mut PandoTxn, key: &str) -> PandoStatus {
     let entry = PandoEntry { key: bytes(key), value: bytes("value"), unique: 1 };
     // SAFETY: both are alive, there is one entry.
-    unsafe { pando_txn_insert_row(txn, world.table, &entry, 1, null(), 0, PandoOnDuplicate::Share) }
+    unsafe {
+        let share = MaybeUninit::new(PandoOnDuplicate::Share);
+        pando_txn_insert_row(txn, world.table, &entry, 1, null(), 0, share)
+    }
 }
 
 /// Reads a row.
@@ -125,17 +129,18 @@ pub fn get(world: &World, txn: *mut PandoTxn, index: u32, key: &str) -> PandoSta
     let buffer = pando_buffer_new();
     // SAFETY: all are alive.
     unsafe {
-        let status = pando_txn_get(txn, world.table, index, bytes(key), PandoRead::Snapshot, -1, buffer);
+        let read = MaybeUninit::new(PandoRead::Snapshot);
+        let status = pando_txn_get(txn, world.table, index, bytes(key), read, -1, buffer);
         pando_buffer_free(buffer);
         status
     }
 }
 
-/// Reads rows from a key on.
-pub fn scan(world: &World, txn: *mut PandoTxn, index: u32, from: &str) -> PandoStatus {
-    let fetch = PandoFetch {
-        start: PandoMove::AtOrAfter,
-        read: PandoRead::Snapshot,
+/// How rows are read from a key on.
+pub fn fetch(from: &str) -> PandoFetch {
+    PandoFetch {
+        start: MaybeUninit::new(PandoMove::AtOrAfter),
+        read: MaybeUninit::new(PandoRead::Snapshot),
         wait_s: -1,
         key: bytes(from),
         stop: PandoBytes { data: null(), len: 0 },
@@ -145,12 +150,21 @@ pub fn scan(world: &World, txn: *mut PandoTxn, index: u32, from: &str) -> PandoS
         condition: null(),
         is_ahead: 0,
         keeps_rows: 0,
-    };
+    }
+}
+
+/// Reads rows from a key on.
+pub fn scan(world: &World, txn: *mut PandoTxn, index: u32, from: &str) -> PandoStatus {
+    fetch_with(world, txn, index, &fetch(from))
+}
+
+/// Reads rows.
+pub fn fetch_with(world: &World, txn: *mut PandoTxn, index: u32, fetch: &PandoFetch) -> PandoStatus {
     let mut batch = PandoBatch { rows: bytes(""), count: 0, ended: 0, just_locked: 0, is_peek: 0 };
     // SAFETY: all are alive.
     unsafe {
         let cursor = pando_cursor_new(txn, world.table, index);
-        let status = pando_cursor_fetch(cursor, txn, &fetch, &mut batch);
+        let status = pando_cursor_fetch(cursor, txn, fetch, &mut batch);
         pando_cursor_free(cursor);
         status
     }

@@ -116,6 +116,9 @@ impl Db {
     /// Those of the step; an unknown command.
     pub fn backup_command(self: &Arc<Self>, owner: u64, command: &str) -> Result<String> {
         let words: Vec<&str> = command.split_whitespace().collect();
+        if words != ["end"] {
+            self.check_open()?;
+        }
         let answer = match words[..] {
             ["arm"] => {
                 self.arm_backup(owner)?;

@@ -42,7 +42,7 @@ pub(crate) const INTENT_PREFIX: u8 = b'i';
 pub struct TableSpec {
     /// `./database/table` as the server names it, or an absolute path for temporary tables.
     pub path: String,
-    /// The secondary indexes; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
+    /// The secondary indexes, 127 at most; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
     pub indexes: Vec<IndexSpec>,
     /// Compression of what is written to leaves.
     pub compression: Compression,

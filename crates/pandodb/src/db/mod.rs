@@ -289,6 +289,7 @@ impl Db {
 
     /// Writes and syncs the log whatever the flush mode (FLUSH LOGS).
     pub fn flush_logs(&self) -> Result<()> {
+        self.check_open()?;
         Ok(self.wal.sync_all()?)
     }
 
@@ -297,6 +298,7 @@ impl Db {
     /// # Errors
     /// There is no key for it; nothing has changed then.
     pub fn set_encrypt_log(&self, all: bool) -> Result<()> {
+        self.check_open()?;
         Ok(self.wal.encrypt_all(all)?)
     }
 

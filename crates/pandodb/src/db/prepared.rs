@@ -1,6 +1,6 @@
 //! What a database keeps of prepared transactions. Their life is told in `txn::prepared`.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
@@ -112,6 +112,8 @@ pub(crate) type PrivateRuns = HashMap<DictId, VecDeque<Arc<Run>>>;
 pub(crate) struct PreparedTxns {
     /// Seqnos of the prepares that the log must keep.
     pub(crate) unresolved: Mutex<BTreeSet<Seqno>>,
+    /// Names of all that are not resolved.
+    names: Mutex<HashSet<Vec<u8>>>,
     /// In the order of their prepares.
     pub(crate) detached: Mutex<Vec<Detached>>,
     pub(crate) resolving: Mutex<Vec<Resolving>>,
@@ -122,7 +124,22 @@ pub(crate) struct PreparedTxns {
 impl PreparedTxns {
     pub(crate) fn new(found: &[Unresolved]) -> PreparedTxns {
         let unresolved = found.iter().map(|found| found.seqno).collect();
-        PreparedTxns { unresolved: Mutex::new(unresolved), ..PreparedTxns::default() }
+        let names = found.iter().map(|found| found.xid.clone()).collect();
+        let (unresolved, names) = (Mutex::new(unresolved), Mutex::new(names));
+        PreparedTxns { unresolved, names, ..PreparedTxns::default() }
+    }
+
+    /// Gives a name to one that is about to be prepared. Errors: another one has it; who resolves it by name would get either.
+    pub(crate) fn claim_name(&self, xid: &[u8]) -> pando_base::Result<()> {
+        match self.names.lock().insert(xid.to_vec()) {
+            true => Ok(()),
+            false => Err(EngineError::argument("a transaction is prepared under this name already")),
+        }
+    }
+
+    /// The one of this name is resolved, or could not be prepared.
+    pub(crate) fn release_name(&self, xid: &[u8]) {
+        self.names.lock().remove(xid);
     }
 
     /// From now on others may bring these records into the trees.

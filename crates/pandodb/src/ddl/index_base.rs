@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use pando_base::Error as EngineError;
 use pando_load::{finish, Entries, Finished, Setting, Sorter};
 
 use crate::ddl::indexes::IndexBuild;
@@ -17,6 +18,8 @@ const BATCH_BYTES: usize = 256 << 10;
 pub(crate) struct Bases {
     setting: Setting,
     indexes: Vec<Base>,
+    /// An entry was for an index that is not among them.
+    is_astray: bool,
 }
 
 #[derive(Debug)]
@@ -57,16 +60,19 @@ impl IndexBuild {
             batches: 0,
         };
         let indexes = (0..self.indexes()).map(base).collect();
-        Bases { setting, indexes }
+        Bases { setting, indexes, is_astray: false }
     }
 
-    /// Takes an entry of the base of the `index`-th new index; in any order.
+    /// Takes an entry of the base of the `index`-th new index; in any order. If there are not so many, the end of the bases says so.
     pub fn add(&mut self, index: usize, key: &[u8], value: &[u8]) {
         if self.bases.is_none() {
             self.bases = Some(self.new_bases());
         }
         let Some(bases) = &mut self.bases else { return };
-        let base = &mut bases.indexes[index];
+        let Some(base) = bases.indexes.get_mut(index) else {
+            bases.is_astray = true;
+            return;
+        };
         base.batch.push(key, value);
         if base.batch.memory_bytes() >= BATCH_BYTES {
             base.hand_over();
@@ -81,10 +87,13 @@ impl IndexBuild {
     }
 
     /// All entries have been added: puts them at the bottom of the trees. `watch` is told the part that is
-    /// done and answers whether to go on. Errors: [`Error::Duplicate`], killed, I/O; the build can only be
-    /// given up then.
+    /// done and answers whether to go on. Errors: [`Error::Duplicate`], killed, I/O, a mistake of the caller; the build can
+    /// only be given up then.
     pub fn finish_bases(&mut self, watch: &mut dyn FnMut(f64) -> bool) -> Result<()> {
         let Some(mut bases) = self.bases.take() else { return self.end_bases() };
+        if bases.is_astray {
+            return Err(EngineError::argument("an entry was for an index that is not built").into());
+        }
         bases.indexes.iter_mut().for_each(Base::hand_over);
         let sorters: Vec<Arc<Sorter>> = bases.indexes.iter().map(|base| base.sorter.clone()).collect();
         let cancelled = bases.setting.cancelled.clone();

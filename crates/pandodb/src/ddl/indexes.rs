@@ -38,6 +38,7 @@ use crate::db::options::LogLevel;
 use crate::db::Db;
 use crate::ddl::alter::TableChange;
 use crate::ddl::index_base::Bases;
+use crate::ddl::tables::check_indexes;
 use crate::ddl::validate::Validation;
 use crate::error::Result;
 use crate::runtime::files::sync_parent;
@@ -132,6 +133,24 @@ pub struct IndexBuild {
     pub(crate) bases: Option<Bases>,
     duplicate: Option<(usize, Vec<u8>, Vec<u8>)>,
     is_over: bool,
+}
+
+/// Refuses places of which one is that of no index, or of the same as another: of so many dictionaries that are there, the rows first, and
+/// so many new ones.
+fn check_places(path: &str, places: &[IndexPlace], kept: usize, new: usize) -> Result<()> {
+    check_indexes(path, places.len())?;
+    for (at, place) in places.iter().enumerate() {
+        let is_there = match place.source {
+            IndexSource::Kept(at) => (1..kept).contains(&at),
+            IndexSource::New(at) => at < new,
+        };
+        if !is_there || places[..at].iter().any(|other| other.source == place.source) {
+            let (name, source) = (&place.name, place.source);
+            let what = format!("index {name} of table {path} cannot be {source:?}: there is no such index, or it has another place");
+            return Err(EngineError::argument(what).into());
+        }
+    }
+    Ok(())
 }
 
 impl Db {
@@ -241,6 +260,7 @@ impl Db {
         indexes: &[NewIndex],
         id: u64,
     ) -> Result<(Vec<DictDescriptor>, Vec<DictDescriptor>)> {
+        check_indexes(&table.path, indexes.len())?;
         let dir = table_dir(&self.base_dir, &table.path);
         let mut taken: BTreeSet<String> = table.dictionaries.iter().map(|dict| dict.file.clone()).collect();
         let mut next = id;
@@ -321,6 +341,7 @@ impl Db {
             }
             None => self.check_quiet(&table)?,
         }
+        check_places(&old.path, &change.places, table.dicts.len(), new.len())?;
         let mut dictionaries = vec![old.dictionaries[0].clone()];
         let mut dicts = vec![table.rows().clone()];
         for place in &change.places {

@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::{DictId, Error, Result, Seqno};
+use pando_base::{limits, DictId, Error, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_run::RunContext;
 use pando_storage::vfs::{DirEntry, OpenMode, Vfs};
@@ -79,7 +79,7 @@ impl Db {
     }
 
     /// Creates a table, and the directories above it that are missing. Errors: it exists, or its directory does; its path is none that
-    /// a table can have; I/O leaves nothing behind.
+    /// a table can have; it has more than 127 indexes; I/O leaves nothing behind.
     pub fn create_table(&self, spec: &TableSpec) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let descriptor = self.describe(spec)?;
@@ -108,6 +108,7 @@ impl Db {
 
     fn describe(&self, spec: &TableSpec) -> Result<TableDescriptor> {
         let path = normalize(&spec.path);
+        check_indexes(&path, spec.indexes.len())?;
         check_path(&path, spec.temporary)?;
         self.claim_name(&path)?;
         let has_large =
@@ -312,10 +313,16 @@ impl Db {
         Ok(!left.is_empty())
     }
 
-    /// Drops the tables of a database that the server has no more names for (DROP DATABASE).
+    /// Drops the tables of a database that the server has no more names for (DROP DATABASE). Errors: it has no name.
     pub fn drop_database(&self, dir: &str) -> Result<()> {
+        self.check_open()?;
         let _one_ddl = self.ddl.lock();
-        let prefix = format!("{}/", normalize(dir).trim_end_matches('/'));
+        let dir = normalize(dir);
+        let name = dir.trim_end_matches('/');
+        if name.is_empty() {
+            return Err(Error::argument("a database to be dropped has to have a name"));
+        }
+        let prefix = format!("{name}/");
         for descriptor in self.catalog.tables(|t| t.path.starts_with(&prefix)) {
             self.drop_described(&descriptor)?;
         }
@@ -474,6 +481,15 @@ impl Db {
         self.vfs.rename(&temporary, &dir.join(STATUS_FILE))?;
         self.vfs.sync_dir(dir)
     }
+}
+
+/// Refuses more indexes than a table can have.
+pub(crate) fn check_indexes(path: &str, indexes: usize) -> Result<()> {
+    if indexes <= limits::INDEXES_MAX {
+        return Ok(());
+    }
+    let what = format!("table {path} cannot have {indexes} indexes, but {} at most", limits::INDEXES_MAX);
+    Err(Error::argument(what))
 }
 
 /// Refuses a path that no table may get. Those of temporary tables begin as the server's `tmpdir` does, wherever that is.

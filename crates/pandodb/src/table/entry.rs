@@ -15,17 +15,6 @@ pub struct Entry<'a> {
     pub unique: bool,
 }
 
-/// Whether no dictionary takes an entry.
-pub fn is_too_long(key: &[u8], value: &[u8]) -> bool {
-    check_lengths(key, value).is_err()
-}
-
-/// The error for one of which nothing more is known.
-pub fn too_long() -> Error {
-    let (size, limit) = (limits::KEY_BYTES_MAX as u64 + 1, limits::KEY_BYTES_MAX as u64);
-    Error::Engine(pando_base::Error::TooLong { what: "key or row", size, limit })
-}
-
 /// Refuses what no dictionary takes.
 pub(crate) fn check_lengths(key: &[u8], value: &[u8]) -> Result<()> {
     check_length("key", key.len(), limits::KEY_BYTES_MAX)?;

@@ -160,6 +160,20 @@ impl Table {
         Error::argument(format!("table {} belongs to another database", self.path()))
     }
 
+    /// Refuses a table that was dropped: nobody would find what is written to it.
+    #[inline]
+    pub(crate) fn check_there(&self) -> Result<()> {
+        match self.rows().dropped.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(self.gone()),
+        }
+    }
+
+    #[cold]
+    fn gone(&self) -> Error {
+        Error::NotFound { what: format!("table {}, which was dropped,", self.path()) }
+    }
+
     /// One of its dictionaries. Errors: it has fewer.
     pub(crate) fn dict(&self, index: usize) -> Result<&Arc<Dict>> {
         self.dicts.get(index).ok_or_else(|| self.no_dict(index))
@@ -316,18 +330,19 @@ impl Table {
 
     /// Takes `count` values off the counter: the first is the smallest value that is at least
     /// the counter (and `start`) and equals `offset` modulo `step`. The counter is then past the
-    /// last one. `None` when it would pass `limit`'s room (the counter is left alone).
+    /// last one. `None` if none is left below the last number of 64 bits (the counter is left alone): with that one the counter could not
+    /// tell that it was given out. Near the end fewer than `count` may be left.
     pub fn auto_increment_reserve(&self, start: u64, step: u64, offset: u64, count: u64) -> Option<u64> {
         let counter = &self.rows().auto_increment;
         let (step, count) = (step.max(1), count.max(1));
         let mut current = counter.load(Ordering::Acquire);
         loop {
-            let first = align_up(current.max(start).max(1), step, offset)?;
+            let first =
+                align_up(current.max(start).max(1), step, offset).filter(|first| *first < u64::MAX)?;
             let next = (count - 1)
                 .checked_mul(step)
                 .and_then(|span| first.checked_add(span))
                 .map(|l| l.saturating_add(1));
-            // At the very top only one value is left.
             let next = next.unwrap_or(u64::MAX);
             match counter.compare_exchange_weak(current, next, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Some(first),

@@ -331,6 +331,12 @@ impl Writes {
         }
     }
 
+    /// Whether a mark was taken here, and neither released nor undone.
+    pub(crate) fn is_live(&self, mark: Mark) -> bool {
+        let marks = self.marks.lock();
+        marks.held.iter().rev().take_while(|(held, _)| *held >= mark).any(|(held, _)| *held == mark)
+    }
+
     /// Undoes the writes done since a live mark.
     pub(crate) fn rollback_to(&self, mark: Mark) {
         let mut marks = self.marks.lock();

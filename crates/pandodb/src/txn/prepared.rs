@@ -60,7 +60,7 @@
 //! prepared **leaves** at once ([`Txn::leave`]): it is detached, and the connection's object only knows which it was, and
 //! takes it back to commit it or to roll it back.
 //!
-//! Lock order: `detached` comes after the DDL mutex and before everything else; `unresolved` and `resolving`
+//! Lock order: `detached` comes after the DDL mutex and before everything else; `unresolved`, `resolving` and `names`
 //! are leaves.
 
 use std::collections::VecDeque;
@@ -89,14 +89,17 @@ const AT_ONCE_BYTES: usize = 256 << 10;
 impl Txn {
     /// First phase: makes everything durable but the decision, under the coordinator's name for it. Without
     /// writes there is nothing to do, and a commit or rollback ends the transaction as any other. After an
-    /// error the transaction can only be rolled back.
+    /// error the transaction can only be rolled back; but not if it is prepared already, which is a mistake of the caller, as is a
+    /// name that another one has which is not resolved.
     pub fn prepare(&mut self, xid: &[u8]) -> Result<()> {
-        assert!(matches!(self.phase, Phase::Active), "a transaction is prepared once");
+        self.check_active()?;
         if !self.has_writes() {
             return Ok(());
         }
         self.prepare_adoption()?;
-        let (appended, bytes) = self.db.publish_prepare(self, xid)?;
+        self.db.prepared.claim_name(xid)?;
+        let published = self.db.publish_prepare(self, xid);
+        let (appended, bytes) = published.inspect_err(|_| self.db.prepared.release_name(xid))?;
         let (seqno, xid) = (appended.seqno, xid.to_vec());
         self.phase = Phase::Prepared(Prepared { seqno, logged: seqno, bytes, xid });
         Ok(self.db.wal.wait(appended.lsn, self.db.flush_mode())?)
@@ -166,6 +169,7 @@ impl Txn {
     fn order(&mut self, remembered: bool) -> Result<()> {
         if let Phase::Prepared(prepared) = &self.phase {
             let ordered = self.db.order_prepared(prepared.logged, self.touched(), remembered)?;
+            self.db.prepared.release_name(&prepared.xid);
             self.phase = Phase::Ordered(ordered);
         }
         Ok(())
@@ -211,6 +215,7 @@ impl Txn {
         match self.db.wal.append_resolution(&BatchBuilder::rollback_prepared(logged)) {
             Ok(appended) => {
                 self.db.prepared.unresolved.lock().remove(&logged);
+                self.db.prepared.release_name(&prepared.xid);
                 self.db.snapshots.publish(appended.seqno);
                 self.phase = Phase::Active;
                 // As long as a crash could bring the transaction back, its runs must be there.
@@ -240,9 +245,11 @@ impl Txn {
     }
 
     /// Leaves a prepared transaction to whoever knows its xid, with its locks. This object can be used for
-    /// the next, under a new id.
+    /// the next, under a new id. Does nothing to one that is not prepared.
     pub fn detach(&mut self) {
-        self.detach_as(false);
+        if self.is_prepared() {
+            self.detach_as(false);
+        }
     }
 
     fn detach_as(&mut self, is_rolling_back: bool) {

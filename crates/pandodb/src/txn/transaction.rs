@@ -5,11 +5,12 @@
 //! committed version: nobody else can be in the middle of committing it, because locks are held
 //! until a commit is visible.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{limits, DictId, Seqno, TxnId};
+use pando_base::{limits, DictId, Error as EngineError, Seqno, TxnId};
 use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait};
 
 use crate::db::options::LogLevel;
@@ -337,10 +338,18 @@ impl Txn {
     }
 
     /// Undoes the writes made since the mark: a statement or a savepoint. Locks stay (I6).
-    pub fn rollback_to(&mut self, mark: Mark) {
+    ///
+    /// # Errors
+    /// The mark was released, or undone itself, or is one of an earlier transaction; this one is prepared. Nothing is undone then.
+    pub fn rollback_to(&mut self, mark: Mark) -> Result<()> {
+        self.check_active()?;
+        if !self.writes.is_live(mark) {
+            return Err(EngineError::argument("the transaction has no such mark to roll back to").into());
+        }
         self.writes.rollback_to(mark);
         self.has_whole_range = self.writes.read().whole_ranges().next().is_some();
         self.db.metrics.statement_rollbacks.add(1);
+        Ok(())
     }
 
     /// Refuses a table of another database, and one of a database that was closed.
@@ -352,6 +361,27 @@ impl Txn {
     pub(crate) fn dict_of<'t>(&self, table: &'t Table, index: usize) -> Result<&'t Arc<Dict>> {
         self.db.check_own(table)?;
         Ok(table.dict(index)?)
+    }
+
+    /// The same for one who writes. Errors: also if it was dropped, or the transaction is prepared.
+    pub(crate) fn dict_to_write<'t>(&self, table: &'t Table, index: usize) -> Result<&'t Arc<Dict>> {
+        let dict = self.dict_of(table, index)?;
+        self.check_active()?;
+        table.check_there()?;
+        match dict.dropped.load(Ordering::Acquire) {
+            false => Ok(dict),
+            // An index.
+            true => Err(Error::DefinitionChanged),
+        }
+    }
+
+    /// Refuses what a transaction does no more once it is prepared: what it writes then would be lost.
+    #[inline]
+    pub(crate) fn check_active(&self) -> Result<()> {
+        match self.phase {
+            Phase::Active => Ok(()),
+            _ => Err(prepared_already()),
+        }
     }
 
     /// Consistent read of one key: own writes, else the snapshot. Errors: those of reading; the table is of another database,
@@ -535,7 +565,7 @@ impl Txn {
         value: &[u8],
         wait: LockWait,
     ) -> Result<()> {
-        let dict = self.dict_of(table, index)?;
+        let dict = self.dict_to_write(table, index)?;
         self.pay_along(key.len() + value.len())?;
         check_lengths(key, value)?;
         self.lock_to_write(dict, key, wait)?;
@@ -546,7 +576,7 @@ impl Txn {
 
     /// Deletes one key of one dictionary, whether or not it was there: locks it, then writes.
     pub fn delete(&mut self, table: &Table, index: usize, key: &[u8], wait: LockWait) -> Result<()> {
-        let dict = self.dict_of(table, index)?;
+        let dict = self.dict_to_write(table, index)?;
         // A tombstone has a key, too: no file with a longer one can be read.
         check_lengths(key, &[])?;
         self.pay_along(key.len())?;
@@ -581,6 +611,7 @@ impl Txn {
     /// Counts bytes that are about to be written. A long transaction pays for background work as it goes,
     /// often and shortly; a short one when it commits. Errors: as for a commit, nothing was written.
     pub(crate) fn pay_along(&mut self, bytes: usize) -> Result<()> {
+        self.check_active()?;
         self.write_out_ranges()?;
         self.unpaid_bytes += bytes as u64;
         self.handle.add_write_bytes(bytes as u64);
@@ -614,9 +645,9 @@ impl Txn {
     }
 
     /// Records that auto-increment values below `next` are used; logged with the rows that use
-    /// them. Errors: the table is of another database.
+    /// them. Errors: the table is of another database, or was dropped; the transaction is prepared.
     pub fn raise_auto_increment(&mut self, table: &Table, next: u64) -> Result<()> {
-        self.check_own(table)?;
+        self.dict_to_write(table, 0)?;
         self.raise_auto_increment_of(table.rows(), next);
         Ok(())
     }
@@ -624,7 +655,7 @@ impl Txn {
     pub(crate) fn raise_auto_increment_of(&mut self, rows: &Arc<Dict>, next: u64) {
         self.touch(rows);
         self.writes.write().set.auto_increment(rows.id, next);
-        rows.auto_increment.fetch_max(next, std::sync::atomic::Ordering::AcqRel);
+        rows.auto_increment.fetch_max(next, Ordering::AcqRel);
     }
 
     /// Commits, and waits until the commit is as durable as the flush mode says. Whatever comes
@@ -692,7 +723,13 @@ impl Txn {
                 }
                 return;
             }
-            Phase::Ordered(_) => unreachable!("a commit that has its place in the order is not rolled back"),
+            Phase::Ordered(_) => {
+                // Decided and logged: others may see it.
+                self.db
+                    .log(LogLevel::Error, "a commit that has its place in the order cannot be rolled back");
+                _ = self.commit();
+                return;
+            }
         }
         if self.has_writes() {
             self.db.metrics.rollbacks.add(1);
@@ -715,6 +752,11 @@ impl Txn {
         self.db.locks.release_all(&self.handle);
         self.handle.note_ended();
     }
+}
+
+#[cold]
+fn prepared_already() -> Error {
+    EngineError::argument("the transaction is prepared: it can only be committed or rolled back").into()
 }
 
 impl Drop for Txn {

@@ -29,9 +29,9 @@ impl Txn {
     /// now, and nothing was done; rows have to be deleted one by one. Never waits.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Those of reading; the table was dropped, or the transaction is prepared.
     pub fn delete_range(&mut self, table: &Table, lo: &[u8], hi: Option<&[u8]>) -> Result<Option<u64>> {
-        let dict = self.dict_of(table, 0)?;
+        let dict = self.dict_to_write(table, 0)?;
         dict.check_usable()?;
         let is_last = hi.is_some_and(|hi| hi <= lo);
         if is_last || self.has_writes() || !may_delete_ranges(table) {

@@ -23,13 +23,14 @@
 //!   for these, as an insert does, and writes only when nobody holds any.
 //! * The commit moves the runs into the tree by reference: into an empty one as leaves, nothing is rewritten.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::locks::{Condvar, Mutex, MutexGuard};
 use pando_base::planted::{is_planted, Bug};
-use pando_base::DictId;
+use pando_base::{panics, DictId, Error as EngineError};
 use pando_load::{finish, Admissions, Entries, Finished, Held, Setting, Sorter, Stage, Task, Workers};
 use pando_run::Run;
 
@@ -51,7 +52,8 @@ pub trait RowEncoder: Send + Sync {
     /// may have any.
     ///
     /// # Errors
-    /// A number that the end of the load tells ([`LoadEnd::Refused`]).
+    /// A number that the end of the load tells ([`LoadEnd::Refused`]). A panic goes on in the thread that ends it
+    /// ([`Txn::finish_load`]). An entry that is longer than a file can have fails the load.
     fn encode(&self, batch: Self::Batch, entries: &mut [Entries]) -> std::result::Result<(), i32>;
 }
 
@@ -126,16 +128,25 @@ struct Flow {
 struct FlowState {
     batches: usize,
     refused: Option<i32>,
+    /// The first panic of the encoder.
+    panic: Option<Box<dyn Any + Send>>,
 }
 
+/// What the encoder says of a batch; or its panic.
+type Encoded = std::result::Result<std::result::Result<(), i32>, Box<dyn Any + Send>>;
+
 impl Flow {
-    fn arrived(&self, bytes: u64, result: std::result::Result<(), i32>, setting: &Setting) {
+    fn arrived(&self, bytes: u64, encoded: Encoded, setting: &Setting) {
         setting.memory.let_go(bytes);
         let mut state = self.state.lock();
         state.batches -= 1;
-        if let Err(code) = result {
-            state.refused.get_or_insert(code);
+        if !matches!(encoded, Ok(Ok(()))) {
             setting.cancelled.store(true, Ordering::Release);
+        }
+        match encoded {
+            Ok(Ok(())) => {}
+            Ok(Err(code)) => _ = state.refused.get_or_insert(code),
+            Err(panic) => _ = state.panic.get_or_insert(panic),
         }
         drop(state);
         self.moved.notify_all();
@@ -147,14 +158,15 @@ impl Txn {
     /// work in it. `unique[i]` says whether keys of dictionary `i` could be equal.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Those of reading. A mistake of the caller: the table is of another database or was dropped, `unique` is not as long as the table has
+    /// dictionaries, the transaction is prepared.
     pub fn begin_load<E: RowEncoder>(
         &mut self,
         table: &Arc<Table>,
         unique: &[bool],
         encoder: E,
     ) -> Result<Option<BulkLoad<E>>> {
-        self.check_own(table)?;
+        self.check_load(table, unique)?;
         // Looked at before the lock as well, which stays in any case.
         let begins = can_be_loaded(table)
             && self.is_empty_here(table)?
@@ -165,12 +177,15 @@ impl Txn {
 
     /// Begins a load of a table in which others may be at work, and which may have rows, but none that this transaction has written;
     /// `None` if it has. Nothing is locked before it ends.
+    ///
+    /// # Errors
+    /// A mistake of the caller, as of [`Txn::begin_load`].
     pub fn begin_load_beside<E: RowEncoder>(
         &mut self,
         table: &Arc<Table>,
         unique: &[bool],
         encoder: E,
-    ) -> Option<BulkLoad<E>> {
+    ) -> Result<Option<BulkLoad<E>>> {
         self.begin_load_on(table, unique, encoder, Ground::Beside)
     }
 
@@ -181,11 +196,20 @@ impl Txn {
         unique: &[bool],
         encoder: E,
         ground: Ground,
-    ) -> Option<BulkLoad<E>> {
-        // Inserts say what is wrong with a table of another database.
-        let is_own = self.check_own(table).is_ok();
-        let begins = is_own && can_be_loaded(table) && !self.has_written_to(table);
-        begins.then(|| self.new_load(table, unique, encoder, ground))
+    ) -> Result<Option<BulkLoad<E>>> {
+        self.check_load(table, unique)?;
+        let begins = can_be_loaded(table) && !self.has_written_to(table);
+        Ok(begins.then(|| self.new_load(table, unique, encoder, ground)))
+    }
+
+    fn check_load(&self, table: &Table, unique: &[bool]) -> Result<()> {
+        self.dict_to_write(table, 0)?;
+        let (wanted, given) = (table.dicts().len(), unique.len());
+        if wanted == given {
+            return Ok(());
+        }
+        let what = format!("a load of table {} is told of {wanted} dictionaries, not {given}", table.path());
+        Err(EngineError::argument(what).into())
     }
 
     fn new_load<E: RowEncoder>(
@@ -195,7 +219,6 @@ impl Txn {
         encoder: E,
         ground: Ground,
     ) -> BulkLoad<E> {
-        assert_eq!(unique.len(), table.dicts().len(), "each dictionary is told of");
         // From here on others see that somebody writes.
         table.all_dicts().for_each(|dict| self.touch(dict));
         let db = &self.db;
@@ -267,13 +290,16 @@ impl Txn {
     /// on. Whatever comes back, the load is over; the rows are written only if it says so.
     ///
     /// # Errors
-    /// Those of reading, writing and syncing, and of waiting for gaps of others.
+    /// Those of reading, writing and syncing, and of waiting for gaps of others; an entry was too long.
+    ///
+    /// # Panics
+    /// If the encoder did, with what it has said; the load is over then, too.
     pub fn finish_load<E: RowEncoder>(
         &mut self,
         mut load: BulkLoad<E>,
         watch: &mut dyn FnMut(f64) -> bool,
     ) -> Result<LoadEnd> {
-        self.check_own(&load.table)?;
+        self.dict_to_write(&load.table, 0)?;
         load.settle(watch);
         let cancelled = load.setting.cancelled.clone();
         let mut look = |part: f64| {
@@ -282,7 +308,15 @@ impl Txn {
             }
         };
         let finished = finish(&load.sorters, &load.setting, &mut look);
-        if let Some(code) = load.flow.state.lock().refused {
+        let (refused, panic) = {
+            let mut state = load.flow.state.lock();
+            (state.refused, state.panic.take())
+        };
+        if let Some(panic) = panic {
+            drop(load);
+            std::panic::resume_unwind(panic);
+        }
+        if let Some(code) = refused {
             return Ok(LoadEnd::Refused(code));
         }
         let runs = match finished? {
@@ -381,12 +415,14 @@ impl<E: RowEncoder> BulkLoad<E> {
             let stages = setting.stages.clone();
             let given_up = setting.cancelled.load(Ordering::Acquire);
             let encode = || if given_up { Ok(()) } else { encoder.encode(batch, &mut entries) };
-            let result = stages.time(Stage::Encode, encode);
+            // Whoever waits for the batch would wait for ever, and a thread of all loads would end. The encoder is the caller's own, and
+            // its entries go with the load.
+            let encoded = stages.time(Stage::Encode, || panics::contain(encode));
             for (sorter, entries) in sorters.iter().zip(entries) {
                 sorter.add(number, entries);
             }
             // Sorters count their own tasks: nothing is missed between here and there.
-            flow.arrived(bytes, result, &setting);
+            flow.arrived(bytes, encoded, &setting);
         }));
         !self.setting.cancelled.load(Ordering::Acquire)
     }

@@ -19,12 +19,15 @@ use crate::write::load::{BulkLoad, Ground, RowEncoder};
 
 impl Txn {
     /// Begins a load as [`Txn::begin_load_beside`] does, of rows of each of which it is asked before ([`Txn::admit_to_load`]).
+    ///
+    /// # Errors
+    /// As of that.
     pub fn begin_load_by_row<E: RowEncoder>(
         &mut self,
         table: &Arc<Table>,
         unique: &[bool],
         encoder: E,
-    ) -> Option<BulkLoad<E>> {
+    ) -> Result<Option<BulkLoad<E>>> {
         self.begin_load_on(table, unique, encoder, Ground::BesideByRow)
     }
 

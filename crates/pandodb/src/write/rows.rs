@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_base::Error as EngineError;
+use pando_base::{limits, Error as EngineError};
 use pando_txn::LockMode;
 
 use crate::error::{Error, Result};
@@ -42,7 +42,7 @@ fn differ(before: &[u8], after: &[u8]) -> bool {
 
 impl Changes {
     fn new(table: &Table, old: &[Entry<'_>], new: &[Entry<'_>], in_full: bool) -> Changes {
-        assert!(table.dicts.len() <= 128, "the server has 64 keys at most");
+        assert!(table.dicts.len() <= limits::INDEXES_MAX + 1, "no table has more");
         let mut changes = Changes { moved: 0, changed: 0 };
         for (index, (before, after)) in old.iter().zip(new).take(table.dicts.len()).enumerate() {
             let is_moved = differ(before.key, after.key);
@@ -227,10 +227,11 @@ impl Txn {
         Ok(())
     }
 
-    /// Refuses a table of another database, and a write through an object that does not know all indexes: one of them would miss it.
+    /// Refuses a table of another database, one that was dropped, and a write through an object that does not know all indexes: one of them would miss it.
     /// The server reopens its tables when their definition changes, so nobody should meet the second.
     fn check_writable(&self, table: &Table) -> Result<()> {
         self.check_own(table)?;
+        table.check_there()?;
         match table.is_writable() {
             true => Ok(()),
             false => Err(Error::DefinitionChanged),
