@@ -14,6 +14,9 @@ use crate::planner::{
     alike, and, is_key, is_null_of_nothing, is_small_beside, key_of, keys_of, slots_of, Planner, Unit,
 };
 
+/// So many times more rows than a unit has all others, if its conditions with queries are asked first.
+const FEW_BESIDE: f64 = 4.0;
+
 /// A query without what ties it to the one around it.
 struct Untied {
     block: Block,
@@ -148,18 +151,31 @@ fn split_ties(ties: Vec<Expr>, outer: &Unit, inner: &Unit) -> (Vec<(Expr, Expr)>
 }
 
 impl Planner<'_> {
-    /// A condition that can be asked of one unit before it is joined: IN of a query of its own. Says whether it was.
+    /// A condition that can be asked of one unit before it is joined: IN of a query of its own, or whatever is the matter of the unit with
+    /// the fewest rows by far. (Of a larger one the joins may leave fewer to be asked.) Says whether it was.
     pub(crate) fn early_query(&mut self, condition: &Expr, units: &mut [Unit]) -> Result<bool> {
-        let Expr::InQuery(left, block) = condition else { return Ok(false) };
-        if left.iter().any(Expr::has_query) || !free_slots(block).is_empty() || units.len() < 2 {
+        if units.len() < 2 {
             return Ok(false);
         }
-        let slots: Vec<Slot> = left.iter().flat_map(slots_of).collect();
-        let Some(unit) = units.iter_mut().find(|unit| !slots.is_empty() && unit.has_all(&slots)) else {
-            return Ok(false);
+        let own = match condition {
+            Expr::InQuery(left, block)
+                if !left.iter().any(Expr::has_query) && free_slots(block).is_empty() =>
+            {
+                let slots: Vec<Slot> = left.iter().flat_map(slots_of).collect();
+                units.iter().position(|unit| !slots.is_empty() && unit.has_all(&slots))
+            }
+            _ => {
+                let slots = outer_slots(condition);
+                let own = units.iter().position(|unit| !slots.is_empty() && unit.has_all(&slots));
+                own.filter(|own| {
+                    let mut others = units.iter().enumerate().filter(|(at, _)| at != own);
+                    others.all(|(_, other)| units[*own].rows * FEW_BESIDE <= other.rows)
+                })
+            }
         };
-        let own = std::mem::replace(unit, Unit::of_nothing());
-        *unit = self.with_query(own, condition.clone())?;
+        let Some(own) = own else { return Ok(false) };
+        let unit = std::mem::replace(&mut units[own], Unit::of_nothing());
+        units[own] = self.with_query(unit, condition.clone())?;
         Ok(true)
     }
 
