@@ -120,6 +120,8 @@ expect_equal "checks" 0 "$(sql -e 'CHECK TABLE hidden, hidden_loaded, other' | g
 expect_clean "after the recovery" "$SERVER"
 
 say "encryption: a backup and its restore"
+# So that the log has something of it, whatever was checkpointed.
+sql -e "INSERT INTO hidden VALUES (3000002, '$SECRET', 'gone'); DELETE FROM hidden WHERE a = 3000002"
 "$PANDO_TOOL" backup --quiet --pando-only --socket "$(server_socket "$SERVER")" --user root --target "$DIR/backup"
 loaded=$(count hidden_loaded)
 expect_clean "the backup" "$DIR/backup"
@@ -129,6 +131,12 @@ grep -q 'hidden.pando/main.pando: the checksums of .* blocks are ok; encrypted w
     die "what was not checked is not told: $(cat "$DIR/verified")"
 "$PANDO_TOOL" --keys "$DIR/keys.txt" verify "$DIR/backup" >/dev/null 2>&1 || die "the backup is damaged inside"
 fails_with "needs encryption key" "$PANDO_TOOL" restore --quiet --from "$DIR/backup" --datadir "$DIR/none"
+printf '%s\n' "1;00000000000000000000000000000000" "$KEY_2" "$KEY_33" >"$DIR/wrong-keys.txt"
+fails_with ".log needs encryption key 1, version 1" "$PANDO_TOOL" --keys "$DIR/wrong-keys.txt" verify "$DIR/backup"
+printf '%s\n' "$KEY_1" "$KEY_2" >"$DIR/fewer-keys.txt"
+fails_with "hidden.pando/main.pando needs encryption key 33" "$PANDO_TOOL" --keys "$DIR/fewer-keys.txt" verify "$DIR/backup"
+fails_with "not recovered, for want of their keys: " "$PANDO_TOOL" --keys "$DIR/fewer-keys.txt" restore --quiet --from "$DIR/backup" --datadir "$DIR/in-part"
+rm -r "$DIR/in-part"
 mkdir "$DIR/restored"
 "$PANDO_TOOL" --keys "$DIR/keys.txt" restore --quiet --from "$DIR/backup" --datadir "$DIR/files"
 expect_clean "the restored files" "$DIR/files"

@@ -1,6 +1,6 @@
 //! `pando`: looks into the files of a Pando database without a server.
 //!
-//! Exit status: 0 all is well, 1 damage or a difference was found, 2 the request could not be carried out, 141 nobody reads the output.
+//! Exit status: 0 all is well, 1 damage, a difference or a missing key was found, 2 the request could not be carried out, 141 nobody reads the output.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -45,7 +45,7 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
             Ok(sound)
         }
         Command::Backup(arguments) => backup::take::run(arguments).map(|()| true),
-        Command::Restore(arguments) => backup::restore::run(arguments, keys).map(|()| true),
+        Command::Restore(arguments) => backup::restore::run(arguments, keys),
         Command::RebuildCatalog { data_dir, engine_dir } => {
             let engine_dir = engine_dir.clone().unwrap_or_else(|| data_dir.join(".pando"));
             rebuild(data_dir, &engine_dir)

@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use pandodb::{prepare_restored, KeyRing, LogLevel};
+use pandodb::{prepare_restored, EngineError, KeyRing, LogLevel, Restored};
 
 use super::child::that_ends_with_us;
 use super::manifest::{FileEntry, Manifest, PANDO_DIR, SERVER_DIR};
 use super::progress::Progress;
 use super::{at, copy, fail, Outcome};
+use crate::out;
 
 /// Arguments of `pando restore`.
 #[derive(Args, Clone, Debug)]
@@ -51,15 +52,18 @@ struct Part<'a> {
     manifest: Manifest,
 }
 
-/// Restores a backup. If that fails, the data directory is as it was.
-pub fn run(arguments: &RestoreArguments, keys: &KeyRing) -> Outcome<()> {
+/// Restores a backup; false if there are tables that are not recovered, which is told. If it fails, the data directory is as it was.
+pub fn run(arguments: &RestoreArguments, keys: &KeyRing) -> Outcome<bool> {
     let parts = read_parts(&arguments.from, &arguments.increments)?;
     let Some(last) = parts.last() else { return fail("no backup") };
     let datadir = &arguments.datadir;
     let made = make_empty(datadir)?;
-    let Err(error) = fill(arguments, &parts, &last.manifest, keys) else {
-        tell(arguments, &last.manifest);
-        return Ok(());
+    let error = match fill(arguments, &parts, &last.manifest, keys) {
+        Ok(restored) => {
+            tell(arguments, &last.manifest);
+            return Ok(restored.not_recovered.is_empty());
+        }
+        Err(error) => error,
     };
     match clear(datadir, &made) {
         Ok(()) => fail(format!(
@@ -80,7 +84,12 @@ fn say(arguments: &RestoreArguments, text: &str) {
 }
 
 /// The steps at the head of this file.
-fn fill(arguments: &RestoreArguments, parts: &[Part<'_>], last: &Manifest, keys: &KeyRing) -> Outcome<()> {
+fn fill(
+    arguments: &RestoreArguments,
+    parts: &[Part<'_>],
+    last: &Manifest,
+    keys: &KeyRing,
+) -> Outcome<Restored> {
     let total = parts.iter().flat_map(|part| &part.manifest.files).map(stored_bytes).sum();
     let mut progress = Progress::new(total, None, arguments.quiet);
     if parts.iter().all(|part| part.manifest.has_server_part) {
@@ -108,8 +117,39 @@ fn fill(arguments: &RestoreArguments, parts: &[Part<'_>], last: &Manifest, keys:
             expected.saturating_sub(restored.tables)
         ));
     }
-    say(arguments, &format!("{} tables of PANDO are whole", restored.tables));
-    Ok(())
+    match restored.not_recovered.is_empty() {
+        true => say(arguments, &format!("{} tables of PANDO are whole", restored.tables)),
+        false => tell_not_recovered(&restored),
+    }
+    Ok(restored)
+}
+
+/// Which tables are not recovered, and what to do. An error, so it is said also where nothing else is.
+fn tell_not_recovered(restored: &Restored) {
+    let (without_key, others): (Vec<_>, Vec<_>) =
+        restored.not_recovered.iter().partition(|(_, error)| matches!(error, EngineError::Key { .. }));
+    let mut err = out::stderr();
+    let mut line = |tables: &[&(String, EngineError)], why: &str, remedy: &str| {
+        let names: Vec<&str> = tables.iter().map(|(path, _)| path.as_str()).collect();
+        if !names.is_empty() {
+            let (count, all, names) = (names.len(), restored.tables, names.join(", "));
+            let _ = writeln!(err, "not recovered{why}: {count} of {all} tables of PANDO: {names}; {remedy}");
+        }
+    };
+    line(
+        &without_key,
+        ", for want of their keys",
+        "a server that is started with the right keys recovers them, and one without refuses them; \
+         or empty the data directory, and restore again with --keys",
+    );
+    line(
+        &others,
+        "",
+        "why is said above, and a server refuses them; it recovers them if it finds the cause gone when it starts, \
+         else restore another backup",
+    );
+    let whole = restored.tables.saturating_sub(restored.not_recovered.len() as u64);
+    let _ = writeln!(err, "{whole} of {} tables of PANDO are whole", restored.tables);
 }
 
 /// What the operator has to know of what was restored.

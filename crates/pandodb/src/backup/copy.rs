@@ -63,7 +63,8 @@ pub fn adopted_by_log(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Adopted> {
     Ok(adopted)
 }
 
-fn runs_of(dir: &Path, seqno: Seqno, batch: BatchReader<'_>) -> Result<Runs> {
+/// Reads all entries of a batch; of an encrypted one, what is in the clear.
+pub(crate) fn runs_of(dir: &Path, seqno: Seqno, batch: BatchReader<'_>) -> Result<Runs> {
     let mut runs = Vec::new();
     if let Some(sealed) = batch.sealed() {
         let (what, expected) = ("clear bytes of an encrypted batch", "extents of runs");
@@ -143,14 +144,16 @@ impl PinnedCopy {
 }
 
 /// What making a database of a backup has done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Restored {
     /// Tables that the catalog has and the backup has not.
     pub tables_dropped: u64,
     /// Transactions that were being committed when the backup was taken, and had not got into the binary log.
     pub rolled_back: u64,
-    /// Tables that are there now.
+    /// Tables that are there now, also those that are not recovered.
     pub tables: u64,
+    /// Tables without what the log has of them, and why. The log keeps it, and the next start tries again.
+    pub not_recovered: Vec<(String, Error)>,
 }
 
 /// Makes a database of the copied files below `base_dir`: recovers it, drops the tables that the backup does not have, and
@@ -184,6 +187,7 @@ pub fn prepare_restored(
             // It is for people and tools, and not copied.
             db.rewrite_status(&path)?;
             restored.tables += 1;
+            restored.not_recovered.extend(db.not_recovered(&path).map(|error| (path, error)));
         } else {
             db.drop_table(&path)?;
             restored.tables_dropped += 1;
@@ -199,6 +203,14 @@ impl Db {
             Some(table) => self.write_status(&table_dir(&self.base_dir, path), &table),
             None => Ok(()),
         }
+    }
+
+    /// Why recovery could not bring a table up to date, if it could not.
+    fn not_recovered(&self, path: &str) -> Option<Error> {
+        let table = self.catalog.table(path)?;
+        let held = self.held_log.lock();
+        let mut dictionaries = table.all_dictionaries();
+        dictionaries.find_map(|of| Some(held.get(&DictId(of.id))?.error.clone()))
     }
 
     /// All tables, and whether a backup has them.
