@@ -3094,10 +3094,6 @@ typedef struct PandoTableInfo {
    */
   uint64_t rows;
   /**
-   * Records of rows in memtables, where they are not in columns.
-   */
-  uint64_t rows_in_memory;
-  /**
    * Bytes of the rows before compression.
    */
   uint64_t raw_bytes;

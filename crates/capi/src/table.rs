@@ -84,8 +84,6 @@ pub struct PandoTableSpec {
 pub struct PandoTableInfo {
     /// Rows, estimated.
     pub rows: u64,
-    /// Records of rows in memtables, where they are not in columns.
-    pub rows_in_memory: u64,
     /// Bytes of the rows before compression.
     pub raw_bytes: u64,
     /// Bytes the rows' file takes on disk.
@@ -407,7 +405,6 @@ pub unsafe extern "C" fn pando_table_info(
         let info = table.info(is_exact != 0)?;
         *out = PandoTableInfo {
             rows: info.rows,
-            rows_in_memory: info.rows_in_memory,
             raw_bytes: info.raw_bytes,
             data_bytes: info.data_bytes,
             index_bytes: info.index_bytes,

@@ -398,11 +398,6 @@ impl Tree {
         self.version.load().memtables().map(|memtable| memtable.bytes()).sum()
     }
 
-    /// Records in the active and sealed memtables.
-    pub fn memtable_rows(&self) -> u64 {
-        self.version.load().memtables().map(|memtable| memtable.rows()).sum()
-    }
-
     /// Bytes in the active memtable alone.
     pub fn active_bytes(&self) -> u64 {
         self.version.load().active.bytes()

@@ -153,8 +153,6 @@ public:
   bool may_answer_queries() const;
   bool may_answer_with_locks() const;
   const PandoTable *engine_table() const { return m_table; }
-  /* Records in memtables, as of the last info(): they are not in columns. */
-  double rows_in_memory() const { return double(m_rows_in_memory); }
   /* Which of its rows have expired; null: they do not. */
   const pando::Expiry *expiry() const { return m_expiry.get(); }
   PandoStatus answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes);
@@ -501,7 +499,7 @@ private:
   bool m_is_purged= false;                 /* the statement removes what has expired */
   ha_pando *m_other_place= nullptr;        /* where a row is read and removed while this one is at another */
 
-  uint64_t m_raw_bytes= 0, m_rows_in_memory= 0;
+  uint64_t m_raw_bytes= 0;
   bool m_has_clustering_keys= false;
   std::vector<pando::Estimate> m_estimates; /* of the statement */
   query_id_t m_estimates_of= 0;             /* which one */

@@ -227,7 +227,6 @@ int ha_pando::get_figures(uint flag, ha_rows *rows)
     stats.delete_length= figures.free_bytes;
     stats.mean_rec_length= figures.rows ? ulong(figures.raw_bytes / figures.rows) : 0;
     m_raw_bytes= figures.raw_bytes;
-    m_rows_in_memory= figures.rows_in_memory;
     stats.update_time= time_t(figures.changed);
   }
   if (flag & HA_STATUS_CONST)

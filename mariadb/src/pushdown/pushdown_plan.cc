@@ -1,6 +1,5 @@
 /* Which SELECTs the engine is asked about at all, and whether the server's own way would be quicker. */
 #include "pushdown.h"
-#include "select_cost.h"
 #include "select_limit.h"
 #include "sql_select.h"
 
@@ -93,21 +92,22 @@ std::vector<TABLE *> tables_of(THD *thd, const ::Query *query)
 
 /* What ways of reading cost, in nanoseconds a row: estimates, of which only the relation counts
    (docs/decisions/0010-whole-queries.md). */
-static const double SERVER_COVERED_NS= SERVER_ENTRY_NS; /* of a key that has all columns */
-/* Each constant that a text is compared with. */
-static const double ENGINE_COMPARE_NS= 8;
+static const double SERVER_SCAN_NS= 300;    /* a whole row, from a scan */
+static const double SERVER_COVERED_NS= 300; /* an entry of a key that has all columns */
+static const double SERVER_LOOKUP_NS= 1000; /* an entry of a key, and its row */
+static const double ENGINE_ROW_NS= 2;
+static const double ENGINE_COLUMN_NS= 3; /* 1 when its values are decoded already, 8 when not */
+/* A text that is looked at, and each that it is compared with. */
+static const double ENGINE_TEXT_NS= 35, ENGINE_COMPARE_NS= 8;
 
 /* What the engine takes: it goes over all rows of all tables. */
 static double engine_cost(const std::vector<TABLE *> &tables, uint columns, uint texts)
 {
-  double rows= 0, of_memory= 0;
-  for (TABLE *table : tables)
-  {
+  double rows= 0;
+  for (const TABLE *table : tables)
     rows+= double(table->file->stats.records);
-    of_memory+= cost_of_memory(table);
-  }
   const double text_ns= texts ? ENGINE_TEXT_NS + ENGINE_COMPARE_NS * texts : 0;
-  return rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * columns + text_ns) + of_memory;
+  return rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * columns + text_ns);
 }
 
 /* What the server takes for one row of this step of its plan, and how many rows it expects there. */

@@ -20,14 +20,6 @@
 
 namespace pando {
 
-double cost_of_memory(TABLE *table)
-{
-  double rows= 0;
-  for (const ha_pando *part : handlers_of(table))
-    rows+= part->rows_in_memory();
-  return ENGINE_MEMORY_ROW_NS * rows;
-}
-
 namespace {
 
 const double UNKNOWN_NS= 1e18;
@@ -468,7 +460,7 @@ void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
   list->table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
   source.all= source.by_range= source.left= double(list->table->file->stats.records);
   const double of_texts= cost_of_texts(source);
-  m_engine+= cost_in_engine(source.all) + cost_of_memory(source.table) + of_texts;
+  m_engine+= cost_in_engine(source.all) + of_texts;
   find_ranges(&source, of_texts > 0);
   m_sources.push_back(source);
 }

@@ -11,17 +11,12 @@ namespace pando {
 /* What a way of reading costs, in nanoseconds (docs/decisions/0010-whole-queries.md). */
 constexpr double SERVER_SCAN_NS= 300, SERVER_LOOKUP_NS= 1000, SERVER_ENTRY_NS= 300, SERVER_SORTED_NS= 400;
 constexpr double ENGINE_ROW_NS= 2, ENGINE_COLUMN_NS= 3, ENGINE_TABLE_NS= 60000, ENGINE_SORTED_NS= 200;
-/* A row that is in a memtable still, and not in columns, costs so much more. */
-constexpr double ENGINE_MEMORY_ROW_NS= 60;
 /* A text that is compared, of a collation that orders bytes, and of another, of which a key is made. */
 constexpr double ENGINE_BYTES_NS= 15, ENGINE_TEXT_NS= 40;
 /* A SELECT within another: it is optimized, and has a temporary table or is joined by more than a key. */
 constexpr double SERVER_SELECT_NS= 30000;
 /* An expression that the server computes of a row of the engine's. */
 constexpr double SERVED_NS= 250;
-
-/* What a table's rows in memtables cost the engine beyond others. As of the last info(). */
-double cost_of_memory(TABLE *table);
 
 struct Select_cost
 {

@@ -490,12 +490,12 @@ bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_co
   /* Of large values that the server reads for their lengths, a byte that is stored. */
   static const double LARGE_BYTE_NS= 0.5;
   double engine= 0, all= 0, served= 0, large= 0;
-  for (TABLE *table : translator.tables)
+  for (const TABLE *table : translator.tables)
   {
     /* The server asks it for tables of derived ones later: after a load a table would have no rows so far. */
     table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
     const double rows= double(table->file->stats.records);
-    engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * columns) + cost_of_memory(table);
+    engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * columns);
     all+= rows;
     if (translator.tables_of_lengths.count(table))
       large+= double(table->file->stats.data_file_length) * LARGE_BYTE_NS;

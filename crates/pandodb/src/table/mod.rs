@@ -33,8 +33,6 @@ const COUNTED_SEGMENTS_MAX: usize = 10;
 pub struct TableInfo {
     /// Rows, estimated from the counts in the tree.
     pub rows: u64,
-    /// Records of rows in memtables, where they are not in columns.
-    pub rows_in_memory: u64,
     /// Bytes of the rows before compression.
     pub raw_bytes: u64,
     /// Bytes the rows' file takes on disk.
@@ -292,7 +290,6 @@ impl Table {
     pub fn info(&self, is_exact: bool) -> Result<TableInfo> {
         let mut info = TableInfo {
             rows: self.rows_estimate(),
-            rows_in_memory: self.rows().tree.memtable_rows(),
             raw_bytes: self.rows().tree.raw_bytes()
                 + self.large.as_ref().map_or(0, |large| large.dict.tree.raw_bytes()),
             created: self.shared.created,
