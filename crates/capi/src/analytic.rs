@@ -41,6 +41,10 @@ pub enum PandoTextOrder {
     Padded = 2,
 }
 
+crate::member::members! {
+    PandoTextOrder: Keys Bytes Padded;
+}
+
 /// What the server's code does with texts and moments; the lists are read when the query is made, what they point to lives as long as it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

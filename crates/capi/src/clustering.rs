@@ -15,6 +15,10 @@ pub enum PandoClustering {
     Tailed = 2,
 }
 
+crate::member::members! {
+    PandoClustering: None Row Tailed;
+}
+
 impl From<PandoClustering> for Clustering {
     fn from(clustering: PandoClustering) -> Clustering {
         match clustering {

@@ -18,6 +18,10 @@ pub enum PandoCompression {
     None = 2,
 }
 
+crate::member::members! {
+    PandoCompression: Zstd Lz4 None;
+}
+
 /// Errors: it is none.
 pub(crate) fn compression_of(
     given: MaybeUninit<PandoCompression>,

@@ -39,6 +39,10 @@ pub enum PandoMove {
     Again = 7,
 }
 
+crate::member::members! {
+    PandoMove: AtOrAfter Before First Last Next Previous Peeked Again;
+}
+
 /// What a fetch is asked for.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -26,6 +26,10 @@ pub enum PandoReferentialAction {
     SetNull = 3,
 }
 
+crate::member::members! {
+    PandoReferentialAction: Restrict NoAction Cascade SetNull;
+}
+
 /// A constraint.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

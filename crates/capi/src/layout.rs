@@ -38,6 +38,10 @@ pub enum PandoColumnKind {
     Large = 10,
 }
 
+crate::member::members! {
+    PandoColumnKind: Signed Unsigned Float Bytes Bit Enum Set Char Varchar Blob Large;
+}
+
 /// A column that a table is to have.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

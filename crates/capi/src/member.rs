@@ -5,17 +5,6 @@ use std::mem::{size_of, transmute_copy, MaybeUninit};
 
 use pandodb::EngineError;
 
-use crate::analytic::PandoTextOrder;
-use crate::clustering::PandoClustering;
-use crate::compression::PandoCompression;
-use crate::cursor::PandoMove;
-use crate::foreign_key::PandoReferentialAction;
-use crate::layout::PandoColumnKind;
-use crate::query::{PandoAggregate, PandoArithmetic, PandoBounds, PandoForm, PandoOperator};
-use crate::read::PandoRead;
-use crate::server_values::PandoServerOutcome;
-use crate::transaction::PandoOnDuplicate;
-
 /// An enumeration that C gives members of.
 ///
 /// # Safety
@@ -27,41 +16,25 @@ pub(crate) unsafe trait Members: Copy {
     const NAME: &'static str;
 }
 
-/// Takes all members in the order of their numbers.
+/// What each enumeration says of itself where it stands: all of its members, in the order of their numbers.
 macro_rules! members {
     ($($name:ident: $($member:ident)*;)*) => { $(
         const _: () = {
             let (all, mut at) = ([$($name::$member),*], 0);
-            assert!(matches!(size_of::<$name>(), 1 | 4));
+            assert!(matches!(std::mem::size_of::<$name>(), 1 | 4));
             while at < all.len() {
                 assert!(all[at] as usize == at, "numbers without a gap");
                 at += 1;
             }
         };
         // SAFETY: as was looked at.
-        unsafe impl Members for $name {
+        unsafe impl $crate::member::Members for $name {
             const LAST: u32 = [$($name::$member),*].len() as u32 - 1;
             const NAME: &'static str = stringify!($name);
         }
     )* };
 }
-
-members! {
-    PandoRead: Snapshot Latest Shared Exclusive;
-    PandoMove: AtOrAfter Before First Last Next Previous Peeked Again;
-    PandoOnDuplicate: Share Lock Overwrite;
-    PandoCompression: Zstd Lz4 None;
-    PandoClustering: None Row Tailed;
-    PandoReferentialAction: Restrict NoAction Cascade SetNull;
-    PandoColumnKind: Signed Unsigned Float Bytes Bit Enum Set Char Varchar Blob Large;
-    PandoForm: Signed Unsigned Decimal Ordered Text Presence Year Length;
-    PandoOperator: Equal NotEqual Less LessOrEqual Greater GreaterOrEqual In IsNull And Or Not True;
-    PandoArithmetic: Constant Add Subtract Multiply If Year Month Day YearOfDateTime MonthOfDateTime DayOfDateTime;
-    PandoBounds: Signed Unsigned Decimal;
-    PandoAggregate: Rows Count Sum Min Max Distinct;
-    PandoTextOrder: Keys Bytes Padded;
-    PandoServerOutcome: Values GivenBack Stopped Overflow;
-}
+pub(crate) use members;
 
 /// The member that C has given. Errors: there is none of this number.
 #[inline]

@@ -196,6 +196,14 @@ pub enum PandoAggregate {
     Distinct = 5,
 }
 
+crate::member::members! {
+    PandoForm: Signed Unsigned Decimal Ordered Text Presence Year Length;
+    PandoOperator: Equal NotEqual Less LessOrEqual Greater GreaterOrEqual In IsNull And Or Not True;
+    PandoArithmetic: Constant Add Subtract Multiply If Year Month Day YearOfDateTime MonthOfDateTime DayOfDateTime;
+    PandoBounds: Signed Unsigned Decimal;
+    PandoAggregate: Rows Count Sum Min Max Distinct;
+}
+
 /// A value of an answer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

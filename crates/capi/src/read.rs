@@ -16,6 +16,10 @@ pub enum PandoRead {
     Exclusive = 3,
 }
 
+crate::member::members! {
+    PandoRead: Snapshot Latest Shared Exclusive;
+}
+
 /// `wait_s` of locking reads: as the transaction says.
 pub const PANDO_WAIT_DEFAULT: i64 = -1;
 /// `wait_s` of locking reads: pass locked rows by. 0 fails at once, other numbers are seconds.

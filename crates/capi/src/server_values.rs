@@ -39,6 +39,10 @@ pub enum PandoServerOutcome {
     Overflow = 3,
 }
 
+crate::member::members! {
+    PandoServerOutcome: Values GivenBack Stopped Overflow;
+}
+
 /// What becomes of what the server says while it computes values.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,6 +28,10 @@ pub enum PandoOnDuplicate {
     Overwrite = 2,
 }
 
+crate::member::members! {
+    PandoOnDuplicate: Share Lock Overwrite;
+}
+
 impl From<PandoOnDuplicate> for OnDuplicate {
     fn from(on_duplicate: PandoOnDuplicate) -> OnDuplicate {
         match on_duplicate {

@@ -17,7 +17,7 @@ use crate::backup::pin::is_backed_up;
 use crate::catalog::descriptor::table_dir;
 use crate::db::options::{LeftOut, LogLevel, LogSink, Options};
 use crate::db::Db;
-use crate::reports::offline::Nobody;
+use crate::runtime::horizon::Nobody;
 
 /// Cache of a copier: it reads nodes only, and those not through it.
 const CACHE_BYTES: u64 = 8 << 20;

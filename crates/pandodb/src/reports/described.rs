@@ -19,7 +19,7 @@ use pando_wal::{BatchKind, Entry, Wal, WalOptions};
 
 use crate::catalog::descriptor::{TableDescriptor, CATALOG, TABLE_PREFIX};
 use crate::db::Db;
-use crate::reports::offline::{open_one, CACHE_BYTES};
+use crate::reports::one_file::{open_one, CACHE_BYTES};
 use crate::runtime::files::STATUS_FILE;
 
 /// What a table consists of.

@@ -6,6 +6,7 @@ pub(crate) mod dictionaries;
 pub(crate) mod distinct_keys;
 pub(crate) mod locks;
 pub mod offline;
+pub(crate) mod one_file;
 pub(crate) mod rebuild;
 pub(crate) mod salvage;
 pub(crate) mod status;

@@ -5,23 +5,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use pando_base::{DictId, Metrics, Result, Seqno};
-use pando_run::{BlockCache, RunContext};
+use pando_base::{DictId, Result};
+use pando_run::BlockCache;
 use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::{ReadOnlyVfs, ShadowVfs, Vfs};
 use pando_storage::{Superblock, TreeFile};
-use pando_tree::{verify_without_key, Horizon, Tree, TreeConfig};
+use pando_tree::{verify_without_key, Tree};
 use pando_wal::{Wal, WalOptions};
 
 pub use pando_tree::{LostRange, Salvaged, SalvagedRow, WithoutKey};
 
 use crate::backup::copy::runs_of;
 pub use crate::reports::described::{describe, Described};
+use crate::reports::one_file::{open_one, CACHE_BYTES};
 pub use crate::reports::rebuild::{rebuild_catalog, Rebuilt};
 pub use crate::reports::salvage::{open_damaged, stopped, Damaged};
-
-/// Cache of a tool: enough for one pass.
-pub(crate) const CACHE_BYTES: u64 = 64 << 20;
 
 /// One dictionary of a table, as its file has it.
 #[derive(Debug)]
@@ -34,15 +32,6 @@ pub struct OfflineDict {
     pub superblock: Superblock,
     /// Its tree.
     pub tree: Arc<Tree>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Nobody;
-
-impl Horizon for Nobody {
-    fn snapshots(&self) -> Vec<Seqno> {
-        vec![Seqno::MAX]
-    }
 }
 
 /// Opens the dictionaries of the table in this directory; each with its own error.
@@ -61,19 +50,6 @@ pub fn open_directory(
         (dictionary.file.clone(), opened)
     });
     dicts.collect()
-}
-
-pub(crate) fn open_one(
-    vfs: &Arc<dyn Vfs>,
-    path: &Path,
-    id: DictId,
-    cache: &Arc<BlockCache>,
-    keys: &KeyRing,
-) -> Result<(Superblock, Arc<Tree>)> {
-    let (file, superblock) = TreeFile::open_with(vfs, path, id, keys)?;
-    let context = RunContext { file, cache: cache.clone(), metrics: Arc::new(Metrics::default()) };
-    let tree = Tree::open(context, &superblock, TreeConfig::default(), Arc::new(Nobody))?;
-    Ok((superblock, tree))
 }
 
 /// What was checked of a file.

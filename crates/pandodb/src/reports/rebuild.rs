@@ -18,8 +18,9 @@ use pando_tree::{Tree, TreeConfig};
 use crate::catalog::descriptor::{TableDescriptor, CATALOG, NEXT_ID_KEY};
 use crate::db::Db;
 use crate::reports::described::descriptor_of;
-use crate::reports::offline::{open_one, Nobody, CACHE_BYTES};
+use crate::reports::one_file::{open_one, CACHE_BYTES};
 use crate::runtime::files::STATUS_FILE;
+use crate::runtime::horizon::Nobody;
 
 /// Ids of tables that are gone may still be in the log: new ones begin far behind all that are known.
 const IDS_LEFT_OUT: u64 = 1_000_000;

@@ -16,7 +16,7 @@ use pando_tree::{salvage, LostRange, Salvaged, SalvagedRow, Tree};
 use crate::catalog::definition::unpacked;
 use crate::catalog::descriptor::TableDescriptor;
 use crate::reports::described::{describe_on, Described};
-use crate::reports::offline::{open_one, CACHE_BYTES};
+use crate::reports::one_file::{open_one, CACHE_BYTES};
 
 /// A table whose file of rows may be damaged.
 #[derive(Debug)]
