@@ -230,8 +230,18 @@ bool Select_translator::derived_column(Item_ref *ref, Said *said, bool *is_known
   return true;
 }
 
+/* Whether rows of it may be missing: then what it computes is NULL. */
+static bool may_lack_rows(const TABLE_LIST *list)
+{
+  for (const TABLE_LIST *nest= list; nest; nest= nest->embedding)
+    if (is_outer_joined(nest))
+      return true;
+  return false;
+}
+
 /* The argument of a window function, of which the server keeps what is behind the column of a view (split_sum_func2). It is given by the
-   outermost of the views that have it; of a query that is said twice, by those that were named last. */
+   outermost of the views that have it; of a query that is said twice, by those that were named last. An expression of a view on the inner side
+   of a LEFT JOIN is not: the server forgets that it is NULL where there is no row. */
 bool Select_translator::column_behind(const Item *item, Said *said)
 {
   const Source *found= nullptr;
@@ -240,7 +250,8 @@ bool Select_translator::column_behind(const Item *item, Said *said)
   for (auto source= m_sources.rbegin(); source != m_sources.rend(); ++source)
   {
     at--;
-    if (source->number >= 0 || !source->list->field_translation || (found && source->sources_within <= found_at))
+    if (source->number >= 0 || !source->list->field_translation || (found && source->sources_within <= found_at) ||
+        (item->type() != Item::FIELD_ITEM && may_lack_rows(source->list)))
       continue;
     for (uint i= 0; i < source->slots.size(); i++)
       if (source->list->field_translation[i].item->real_item() == item)
