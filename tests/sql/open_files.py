@@ -182,7 +182,7 @@ def _no_descriptor(server, checks):
         for name in _TABLES_OF_SHORTAGE:
             for sql in _IN_SHORTAGE:
                 session.query("FLUSH TABLES")
-                resource.prlimit(server.pid(), resource.RLIMIT_NOFILE, (20, limits[1]))
+                resource.prlimit(server.pid(), resource.RLIMIT_NOFILE, (3, limits[1]))
                 said = _refusal(session, sql.format(name))
                 resource.prlimit(server.pid(), resource.RLIMIT_NOFILE, limits)
                 if said.startswith("done"):
